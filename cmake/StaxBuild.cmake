@@ -1,0 +1,37 @@
+# Flags shared by every target, and the functions that the folders' CMake files are written with.
+
+find_program(STAX_CCACHE ccache)
+if(STAX_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${STAX_CCACHE})
+endif()
+find_program(STAX_MOLD mold)
+if(STAX_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_library(stax_flags INTERFACE)
+target_compile_options(stax_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers -fvisibility=hidden)
+target_include_directories(stax_flags INTERFACE
+  ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/generated)
+if(STAX_SANITIZE)
+  target_compile_options(stax_flags INTERFACE -fsanitize=${STAX_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(stax_flags INTERFACE -fsanitize=${STAX_SANITIZE})
+endif()
+
+# stax_layer(NAME [LIBS ...]): an object library of the .cpp files in this folder and its subfolders.
+function(stax_layer name)
+  cmake_parse_arguments(arg "" "" "LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_library(stax_${name} OBJECT ${sources})
+  target_link_libraries(stax_${name} PRIVATE stax_flags ${arg_LIBS})
+  set_property(GLOBAL APPEND PROPERTY STAX_LAYERS stax_${name})
+endfunction()
+
+function(stax_add_subdirectory_if_present folder)
+  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt)
+    add_subdirectory(${folder})
+  endif()
+endfunction()
