@@ -1,15 +1,16 @@
 // Integer expressions: interned, canonical, exact. Every size, stride and index in Stax is one.
 //
 // Semantics: mathematical integers. floor_div rounds towards minus infinity, mod has the sign of the divisor
-// (a == floor_div(a, b) * b + mod(a, b)); a zero divisor is an error when evaluated. Arithmetic on constants that
-// leaves int64 raises stax::UserError; nothing wraps.
+// (a == floor_div(a, b) * b + mod(a, b)); a zero divisor is an error when evaluated. Arithmetic on constants
+// that leaves int64 raises stax::UserError; nothing wraps.
 //
-// Canonical form: a sum of products with integer coefficients over symbols and the other node kinds, ordered by
-// compare(). Two expressions with the same canonical form are the same pointer, so == is a pointer comparison; two
-// expressions that are equal only for a range of their symbols are related by simplify() (symbolic/simplify.h).
+// Canonical form: a sum of products with integer coefficients over symbols and the other node kinds, ordered
+// by compare(). Two expressions with the same canonical form are the same pointer, so == is a pointer
+// comparison; two expressions that are equal only for a range of their symbols are related by simplify()
+// (symbolic/simplify.h).
 //
-// Nodes are interned in one process-wide table and never freed. Symbols are identified by kind and number, so that
-// the table of a long-lived process saturates.
+// Nodes are interned in one process-wide table and never freed. Symbols are identified by kind and number, so
+// that the table of a long-lived process saturates.
 #pragma once
 
 #include <cstdint>
@@ -45,13 +46,13 @@ struct ExprNode;
 class Expr {
  public:
   Expr() : Expr(int64_t{0}) {}
-  Expr(int64_t value);            // NOLINT: sizes mix with numbers everywhere
+  Expr(int64_t value);  // NOLINT: sizes mix with numbers everywhere
   Expr(int value) : Expr(int64_t{value}) {}
-  Expr(Symbol symbol);            // NOLINT
+  Expr(Symbol symbol);  // NOLINT
 
   ExprKind kind() const;
   bool is_constant() const { return kind() == ExprKind::constant; }
-  bool is(int64_t value) const;   // the constant `value`
+  bool is(int64_t value) const;  // the constant `value`
   /// The constant's value; an internal error for other kinds.
   int64_t value() const;
   std::optional<int64_t> constant() const;
@@ -64,7 +65,7 @@ class Expr {
   /// Distinct symbols in canonical order.
   std::vector<Symbol> symbols() const;
 
-  std::string str() const;        // "128*i0 + r0", "(s0 + 3)//4", "s0 % 8", "max(s0, 2)"
+  std::string str() const;  // "128*i0 + r0", "(s0 + 3)//4", "s0 % 8", "max(s0, 2)"
   size_t hash() const { return std::hash<const void*>()(node_); }
   friend bool operator==(Expr a, Expr b) { return a.node_ == b.node_; }
 
@@ -82,16 +83,24 @@ Expr operator+(Expr a, Expr b);
 Expr operator-(Expr a, Expr b);
 Expr operator*(Expr a, Expr b);
 Expr operator-(Expr a);
-inline Expr& operator+=(Expr& a, Expr b) { return a = a + b; }
-inline Expr& operator-=(Expr& a, Expr b) { return a = a - b; }
-inline Expr& operator*=(Expr& a, Expr b) { return a = a * b; }
+inline Expr& operator+=(Expr& a, Expr b) {
+  return a = a + b;
+}
+inline Expr& operator-=(Expr& a, Expr b) {
+  return a = a - b;
+}
+inline Expr& operator*=(Expr& a, Expr b) {
+  return a = a * b;
+}
 Expr floor_div(Expr a, Expr b);
 Expr mod(Expr a, Expr b);
 Expr ceil_div(Expr a, Expr b);
 Expr min(Expr a, Expr b);
 Expr max(Expr a, Expr b);
 Expr product(std::span<const Expr> factors);
-inline Expr product(const std::vector<Expr>& factors) { return product(std::span<const Expr>(factors)); }
+inline Expr product(const std::vector<Expr>& factors) {
+  return product(std::span<const Expr>(factors));
+}
 
 /// Replaces symbols for which `map` has an answer, all at once.
 Expr substitute(Expr e, const std::function<std::optional<Expr>(Symbol)>& map);
@@ -100,7 +109,8 @@ Expr substitute(Expr e, Symbol symbol, Expr value);
 /// The expression's value; `value_of` is asked for each symbol. Overflow and a zero divisor raise UserError.
 int64_t evaluate(Expr e, const std::function<int64_t(Symbol)>& value_of);
 
-/// e[symbol + 1] - e[symbol] if that is free of `symbol` (the stride of an access along a loop), else nothing.
+/// e[symbol + 1] - e[symbol] if that is free of `symbol` (the stride of an access along a loop), else
+/// nothing.
 std::optional<Expr> stride_of(Expr e, Symbol symbol);
 
 }  // namespace stax
@@ -111,5 +121,7 @@ struct std::hash<stax::Expr> {
 };
 template <>
 struct std::hash<stax::Symbol> {
-  size_t operator()(stax::Symbol s) const { return static_cast<size_t>(s.kind) << 32 ^ static_cast<uint32_t>(s.number); }
+  size_t operator()(stax::Symbol s) const {
+    return static_cast<size_t>(s.kind) << 32 ^ static_cast<uint32_t>(s.number);
+  }
 };

@@ -19,8 +19,8 @@ struct Interval {
   std::string str() const;  // "[2, 4096]", "[0, inf)"
 };
 
-/// What is known about symbols: an interval each and, for a loop variable, an extent (0 <= symbol < extent) that may
-/// itself be symbolic.
+/// What is known about symbols: an interval each and, for a loop variable, an extent (0 <= symbol < extent)
+/// that may itself be symbolic.
 class Ranges {
  public:
   void set(Symbol symbol, Interval interval);
@@ -46,19 +46,31 @@ struct Condition {
   std::string str() const;  // "s0 <= 4"
   Condition negated() const;
 };
-inline Condition eq(Expr a, Expr b) { return {Relation::eq, a, b}; }
-inline Condition ne(Expr a, Expr b) { return {Relation::ne, a, b}; }
-inline Condition lt(Expr a, Expr b) { return {Relation::lt, a, b}; }
-inline Condition le(Expr a, Expr b) { return {Relation::le, a, b}; }
-inline Condition gt(Expr a, Expr b) { return {Relation::lt, b, a}; }
-inline Condition ge(Expr a, Expr b) { return {Relation::le, b, a}; }
+inline Condition eq(Expr a, Expr b) {
+  return {Relation::eq, a, b};
+}
+inline Condition ne(Expr a, Expr b) {
+  return {Relation::ne, a, b};
+}
+inline Condition lt(Expr a, Expr b) {
+  return {Relation::lt, a, b};
+}
+inline Condition le(Expr a, Expr b) {
+  return {Relation::le, a, b};
+}
+inline Condition gt(Expr a, Expr b) {
+  return {Relation::lt, b, a};
+}
+inline Condition ge(Expr a, Expr b) {
+  return {Relation::le, b, a};
+}
 
 /// True or false where the ranges decide it for every value, otherwise nothing.
 std::optional<bool> decide(const Condition& condition, const Ranges& ranges);
 
-/// Rewrites `e` into a cheaper expression that is equal for all values within `ranges`: (32*i + j)//32 -> i and
-/// (32*i + j) % 32 -> j for 0 <= j < 32, nested // and %, min and max that one side wins, the same with symbolic
-/// extents. Idempotent.
+/// Rewrites `e` into a cheaper expression that is equal for all values within `ranges`: (32*i + j)//32 -> i
+/// and (32*i + j) % 32 -> j for 0 <= j < 32, nested // and %, min and max that one side wins, the same with
+/// symbolic extents. Idempotent.
 Expr simplify(Expr e, const Ranges& ranges);
 
 /// A decision that was made on a hint, with the place in the user's program that asked for it.
@@ -67,8 +79,8 @@ struct Guard {
   std::string where;  // file:line, or empty
 };
 
-/// Symbols with range and hint, and the guards recorded so far. Sizes of a fixed-shape program are constants, so
-/// everything there is decided without a guard.
+/// Symbols with range and hint, and the guards recorded so far. Sizes of a fixed-shape program are constants,
+/// so everything there is decided without a guard.
 class ShapeEnv {
  public:
   Symbol new_symbol(SymbolKind kind, std::optional<int64_t> hint, Interval interval);
@@ -78,8 +90,9 @@ class ShapeEnv {
   const Ranges& ranges() const { return ranges_; }
   Ranges& ranges() { return ranges_; }
 
-  /// Decides for the compiler or the user's program: from the ranges where possible, otherwise by the hints, which
-  /// records a guard. A condition that involves a symbol without hint and is undetermined raises UserError.
+  /// Decides for the compiler or the user's program: from the ranges where possible, otherwise by the hints,
+  /// which records a guard. A condition that involves a symbol without hint and is undetermined raises
+  /// UserError.
   bool decide(const Condition& condition, const std::string& where = {});
   /// Like decide(), but takes no hint: true only where the ranges and the recorded guards prove it.
   bool proves(const Condition& condition) const;

@@ -1,0 +1,68 @@
+// What runs together, and in which order: groups of loop nodes that become one kernel each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "loops/program.h"
+
+namespace stax::schedule {
+
+/// One node inside a group, rewritten over the group's variables: Symbol{index, k} runs over Group::ranges[k]
+/// and Symbol{reduction, k} over Group::reduction_ranges[k].
+struct Member {
+  int32_t node = -1;  // position in Program::nodes
+  loops::Body body;
+  /// True: evaluated at every point of ranges x reduction_ranges (a reduction, a scan, or a pointwise node
+  /// over both); false: once for every point of ranges.
+  bool over_reduction = false;
+};
+
+/// One kernel, or one external call. Members come in dependence order. A member that loads what an earlier
+/// member stored loads it at the same index expression, so the value can stay in a register (or, for a value
+/// over reduction space that a later pass needs, be recomputed or kept in a row buffer).
+struct Group {
+  std::string name;       // "fused_relu_mul_sum_0": from the origins of its nodes, numbered
+  bool external = false;  // members.size() == 1, body unused
+  std::vector<Expr> ranges, reduction_ranges;  // adjacent dimensions merged where every access allows it
+  std::vector<Member> members;
+  std::vector<loops::BufferId> local;  // written here, read only here: never stored to memory
+};
+
+/// Fusion decisions in words, for explain(): what was fused or kept apart, why, and the bytes saved.
+struct Decision {
+  std::string first, second, reason;
+  bool fused = false;
+  int64_t bytes_saved = 0;
+};
+
+/// An intermediate's place in the arena.
+struct Slot {
+  loops::BufferId buffer = -1;
+  Expr offset;                  // bytes, a multiple of 64
+  Expr size;                    // bytes
+  int32_t first = 0, last = 0;  // groups that write it first and use it last
+};
+
+struct Schedule {
+  std::vector<Group> groups;  // in execution order
+  std::vector<Slot> slots;
+  Expr arena_bytes;
+  std::vector<Decision> decisions;
+
+  std::string str(const loops::Program& program) const;
+};
+
+/// What scheduling and lowering read of the machine.
+struct Target {
+  enum class Kind : uint8_t { cpu, cuda };
+  Kind kind = Kind::cpu;
+  int32_t processors = 1;          // cores or multiprocessors
+  int32_t threads_each = 1;        // 2048 for the GPUs of the listings
+  int32_t vector_bytes = 32;       // CPU vector width
+  int64_t cache_bytes = 32 << 20;  // last-level cache
+};
+
+Schedule make_schedule(const loops::Program& program, const Target& target);
+
+}  // namespace stax::schedule

@@ -1,0 +1,24 @@
+// A raw strided array, as kernels and executors see it: no ownership, sizes are numbers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stax/dtype.h"
+
+namespace stax {
+
+struct TensorView {
+  void* data = nullptr;  // element 0: offsets are already applied
+  DType dtype = DType::float32;
+  std::vector<int64_t> sizes, strides;  // in elements
+
+  int64_t dim() const { return static_cast<int64_t>(sizes.size()); }
+  int64_t numel() const {
+    int64_t n = 1;
+    for (int64_t s : sizes) n *= s;
+    return n;
+  }
+};
+
+}  // namespace stax
