@@ -1,0 +1,42 @@
+# The everyday commands. CMake does the building (see CMakePresets.json); this file only strings the steps together.
+PRESET ?= release
+BUILD := build/$(PRESET)
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+.PHONY: build setup demo test bench fuzz check format clean
+
+build:
+	@tools/build.sh $(PRESET) $(JOBS)
+
+# System packages and the Python environment of the tests and the demo; instant when all of it is there.
+setup:
+	@tools/setup.sh
+
+demo: setup
+	@tools/build.sh $(PRESET) $(JOBS)
+	@tools/demo.sh $(BUILD)
+
+test: setup
+	@tools/build.sh $(PRESET) $(JOBS)
+	@tools/test.sh $(BUILD) $(JOBS)
+
+bench: setup
+	@tools/build.sh $(PRESET) $(JOBS)
+	@tools/bench.sh $(BUILD)
+
+# Random programs, more of them than the tests run: make fuzz FUZZ_COUNT=10000 FUZZ_SEED=7
+fuzz: setup
+	@tools/build.sh $(PRESET) $(JOBS)
+	@tools/fuzz.sh $(BUILD) $(JOBS)
+
+# What needs no build: layers, words, formatting.
+check:
+	@python3 tools/check_layers.py
+	@python3 tools/check_words.py
+	@python3 tools/format.py --check
+
+format:
+	@python3 tools/format.py
+
+clean:
+	rm -rf build
