@@ -28,10 +28,16 @@ constexpr int64_t itemsize(DType dtype) {
   constexpr int8_t sizes[kDTypeCount] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
   return sizes[static_cast<int>(dtype)];
 }
-constexpr bool is_floating_point(DType dtype) { return dtype >= DType::float16; }
+constexpr bool is_floating_point(DType dtype) {
+  return dtype >= DType::float16;
+}
 /// True for the signed and unsigned integer types; bool is not one of them.
-constexpr bool is_integral(DType dtype) { return dtype >= DType::uint8 && dtype <= DType::int64; }
-constexpr bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
+constexpr bool is_integral(DType dtype) {
+  return dtype >= DType::uint8 && dtype <= DType::int64;
+}
+constexpr bool is_half(DType dtype) {
+  return dtype == DType::float16 || dtype == DType::bfloat16;
+}
 
 /// "float32", "bool", ...
 constexpr std::string_view name(DType dtype) {

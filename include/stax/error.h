@@ -6,8 +6,8 @@
 
 namespace stax {
 
-/// Base of every error that Stax throws. The message says which operation and where, what was expected, what came,
-/// and what to do.
+/// Base of every error that Stax throws. The message says which operation and where, what was expected, what
+/// came, and what to do.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,0 +1,86 @@
+// Appends nodes to a graph. Decompositions and passes are written with it; Var makes them read as formulas.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+#include "graph/graph.h"
+
+namespace stax::graph {
+
+/// A value of the graph under construction.
+class Var {
+ public:
+  Var() = default;
+  Var(Builder* builder, Value value) : builder_(builder), value_(value) {}
+  Value value() const { return value_; }
+  Builder& builder() const { return *builder_; }
+  const TensorMeta& meta() const;
+  DType dtype() const { return meta().dtype; }
+  int64_t dim() const { return meta().dim(); }
+  Expr size(int64_t dim) const;  // negative dims count from the end
+  const std::vector<Expr>& sizes() const { return meta().sizes; }
+  friend bool operator==(const Var& a, const Var& b) { return a.value_ == b.value_; }
+
+ private:
+  Builder* builder_ = nullptr;
+  Value value_;
+};
+
+using VarArg = Argument<Var>;
+
+class Builder {
+ public:
+  Builder(const OpTable& table, ShapeEnv& env, Graph& graph) : table_(table), env_(env), graph_(graph) {}
+
+  const OpTable& table() const { return table_; }
+  ShapeEnv& env() { return env_; }
+  Graph& graph() { return graph_; }
+
+  Var input(TensorMeta meta, std::string name = {});
+  Var constant(TensorMeta meta, std::shared_ptr<const std::vector<std::byte>> data);
+
+  /// Calls an operator by full name ("sum.dim_IntList"); missing trailing arguments take their defaults.
+  /// Composite operators are replaced by their decomposition at once. One result; call_all() for several.
+  Var call(std::string_view op, std::initializer_list<VarArg> args);
+  std::vector<Var> call_all(std::string_view op, std::vector<VarArg> args);
+  std::vector<Var> call_bound(const Op& op, std::vector<VarArg> args);
+
+  /// Place in the user's program that new nodes are credited to.
+  void set_where(std::string where) { where_ = std::move(where); }
+
+ private:
+  const OpTable& table_;
+  ShapeEnv& env_;
+  Graph& graph_;
+  std::string where_;
+  std::unordered_map<std::string, int32_t> name_counts_;
+};
+
+// Formulas. Numbers promote as Python numbers do.
+Var operator+(const Var& a, const Var& b);
+Var operator-(const Var& a, const Var& b);
+Var operator*(const Var& a, const Var& b);
+Var operator/(const Var& a, const Var& b);
+Var operator-(const Var& a);
+Var operator+(const Var& a, Number b);
+Var operator-(const Var& a, Number b);
+Var operator*(const Var& a, Number b);
+Var operator/(const Var& a, Number b);
+inline Number num(double v) {
+  return Number::of(v);
+}
+inline Number num(int64_t v) {
+  return Number::of(v);
+}
+inline Number num(int v) {
+  return Number::of(int64_t{v});
+}
+inline Number num(bool v) {
+  return Number::of(v);
+}
+inline Number num(Expr v) {
+  return {Number::Kind::integer, v, 0};
+}
+
+}  // namespace stax::graph

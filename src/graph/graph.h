@@ -1,0 +1,65 @@
+// The operator graph: what capture records, passes rewrite and lowering consumes. Functional: in-place
+// operations and writes through views are new values, plus a list of what is written back to which input.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/meta.h"
+#include "graph/op.h"
+#include "symbolic/shape_env.h"
+
+namespace stax::graph {
+
+using NodeId = int32_t;
+
+/// Result `result` of node `node`.
+struct Value {
+  NodeId node = -1;
+  int32_t result = 0;
+  friend bool operator==(const Value&, const Value&) = default;
+};
+
+enum class NodeKind : uint8_t { input, constant, call };
+
+struct Node {
+  NodeKind kind = NodeKind::call;
+  const Op* op = nullptr;             // call
+  std::vector<Argument<Value>> args;  // call, in schema order
+  std::vector<TensorMeta> results;
+  std::string name;                                    // "x", "add", "add_1": unique
+  std::string where;                                   // file:line in the user's program, or empty
+  int32_t input = -1;                                  // input: its position
+  std::shared_ptr<const std::vector<std::byte>> data;  // constant: row-major
+};
+
+/// A result of the graph. It is a fresh tensor (whose meta may be a view of another value) or a view of an
+/// input's storage.
+struct Output {
+  Value value;
+  int32_t alias_of_input =
+      -1;  // >= 0: returned as a view of that input with the meta's sizes, strides and offset
+};
+
+/// After the graph ran, `value` is written to the whole of input `input`.
+struct WriteBack {
+  int32_t input = -1;
+  Value value;
+};
+
+struct Graph {
+  std::vector<Node> nodes;  // in dependence order
+  std::vector<NodeId> inputs;
+  std::vector<Output> outputs;
+  std::vector<WriteBack> write_backs;
+
+  const TensorMeta& meta(Value value) const { return nodes[value.node].results[value.result]; }
+  /// Text form with all meta; parse_graph() reads it back.
+  std::string str() const;
+};
+
+/// Raises InternalError, naming node and rule, unless the graph is well formed.
+void verify(const Graph& graph);
+
+}  // namespace stax::graph

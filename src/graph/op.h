@@ -1,0 +1,156 @@
+// What a row of the op table is. One row is one operator (one overload); everything the compiler knows of the
+// operator stands in it, as functions over builders that other layers define.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/meta.h"
+#include "graph/schema.h"
+
+namespace stax {
+class ShapeEnv;
+namespace lowering {
+class Lowering;
+class Lazy;
+struct V;
+struct PointwiseArgs;
+}  // namespace lowering
+}  // namespace stax
+
+namespace stax::graph {
+
+class Builder;
+class Var;
+
+/// How an operator reaches the loops.
+enum class OpClass : uint8_t {
+  pointwise,   // dtype rule and scalar body; shape by broadcasting
+  view,        // shares storage: meta rule and index map
+  composite,   // replaced by its decomposition while capturing: no node of its own (square, T, mse_loss, ...)
+  decomposed,  // a node of its own, replaced by the pass `decompose` (softmax, layer_norm, ...)
+  lowered,     // meta rule and lowering (reductions, cat, gather, ...)
+  external,    // meta rule and a function of src/kernels of the same name (sort, mm, conv2d, ...)
+  dynamic,     // external, with result sizes that only data determines (nonzero, unique, ...)
+};
+
+/// The dtype in which a pointwise body computes, and that of its result.
+enum class DTypeRule : uint8_t {
+  promote,        // both are the promoted dtype of all tensors and numbers
+  promote_float,  // as promote, but integers and bool become float32
+  compare,        // computes promoted, result bool
+  self,           // both are the first tensor's dtype
+  none,           // the body converts by itself; the result is what `meta_dtype` says
+};
+
+using MetaArgs = Bound<TensorMeta>;
+using LazyArgs = Bound<lowering::Lazy>;
+using VarArgs = Bound<Var>;
+
+using MetaRule = std::vector<TensorMeta> (*)(ShapeEnv& env, const MetaArgs& args);
+using PointwiseBody = lowering::V (*)(const lowering::PointwiseArgs& args);
+using LowerRule = std::vector<lowering::Lazy> (*)(lowering::Lowering& lowering, const LazyArgs& args);
+using DecomposeRule = std::vector<Var> (*)(Builder& builder, const VarArgs& args);
+/// For a view: the index into the input of the element at `index` of the result; `result` is the result's
+/// meta.
+using IndexMap = std::vector<Expr> (*)(const MetaArgs& args, const TensorMeta& result,
+                                       const std::vector<Expr>& index);
+/// For a view: the value of the input after `source` (of the view's shape) was written through the view.
+using ScatterRule = Var (*)(Builder& builder, const VarArgs& args, const Var& source);
+
+enum Effects : uint8_t { kPure = 0, kRandom = 1 };
+
+struct Op {
+  std::string_view schema_text;
+  OpClass op_class = OpClass::pointwise;
+  DTypeRule dtype_rule = DTypeRule::promote;
+  PointwiseBody body = nullptr;       // pointwise
+  MetaRule meta = nullptr;            // view, lowered, external
+  IndexMap index_map = nullptr;       // view
+  ScatterRule scatter = nullptr;      // view
+  LowerRule lower = nullptr;          // lowered
+  DecomposeRule decompose = nullptr;  // composite, decomposed
+  uint8_t effects = kPure;
+  bool in_place_variant = false;  // a method `name_` exists: the operator, then copy_ into self
+
+  Schema schema;  // parsed from schema_text when the table is built
+};
+
+// Rows are written with these: one line or a few each.
+inline Op pointwise(std::string_view schema, DTypeRule rule, PointwiseBody body) {
+  return {.schema_text = schema, .op_class = OpClass::pointwise, .dtype_rule = rule, .body = body};
+}
+inline Op view(std::string_view schema, MetaRule meta, IndexMap index_map, ScatterRule scatter) {
+  return {.schema_text = schema,
+          .op_class = OpClass::view,
+          .meta = meta,
+          .index_map = index_map,
+          .scatter = scatter};
+}
+inline Op composite(std::string_view schema, DecomposeRule rule) {
+  return {.schema_text = schema, .op_class = OpClass::composite, .decompose = rule};
+}
+inline Op decomposed(std::string_view schema, DecomposeRule rule) {
+  return {.schema_text = schema, .op_class = OpClass::decomposed, .decompose = rule};
+}
+inline Op lowered(std::string_view schema, MetaRule meta, LowerRule lower) {
+  return {.schema_text = schema, .op_class = OpClass::lowered, .meta = meta, .lower = lower};
+}
+inline Op external(std::string_view schema, MetaRule meta) {
+  return {.schema_text = schema, .op_class = OpClass::external, .meta = meta};
+}
+inline Op dynamic(std::string_view schema, MetaRule meta) {
+  return {.schema_text = schema, .op_class = OpClass::dynamic, .meta = meta};
+}
+/// Adds the in-place variant `name_`.
+inline Op in_place(Op op) {
+  op.in_place_variant = true;
+  return op;
+}
+
+/// All operators, by name. Filled once by src/ops (ops::table()).
+class OpTable {
+ public:
+  explicit OpTable(std::vector<Op> rows);
+  OpTable(const OpTable&) = delete;
+  /// "add.Tensor"; null when there is none.
+  const Op* find(std::string_view full_name) const;
+  /// find(), or an internal error.
+  const Op& at(std::string_view full_name) const;
+  /// Overloads of a name in the order of their rows.
+  const std::vector<const Op*>& overloads(std::string_view name) const;
+  const std::vector<Op>& rows() const { return rows_; }
+
+ private:
+  std::vector<Op> rows_;
+  std::unordered_map<std::string, const Op*> by_name_;
+  std::unordered_map<std::string, std::vector<const Op*>> overloads_;
+};
+
+/// dtype of an operation on these arguments by PyTorch's rules: tensors with dimensions decide before
+/// zero-dim tensors, which decide before numbers; a lower class only counts where its category (bool,
+/// integer, float) is higher.
+template <class T>
+DType result_type(std::span<const Argument<T>> args);
+DType promote_types(DType a, DType b);
+
+/// Shape that `shapes` broadcast to; UserError naming the shapes and dims when they do not.
+std::vector<Expr> broadcast_shapes(ShapeEnv& env, const std::vector<std::vector<Expr>>& shapes,
+                                   std::string_view op);
+
+/// Strides of a fresh result of a pointwise operation: operands that agree in stride order keep it, otherwise
+/// row-major.
+std::vector<Expr> pointwise_strides(ShapeEnv& env, const std::vector<const TensorMeta*>& operands,
+                                    const std::vector<Expr>& sizes);
+
+/// Metas of the operator's results: the row's rule, the pointwise rule, or what its decomposition gives.
+std::vector<TensorMeta> infer_meta(const OpTable& table, const Op& op, ShapeEnv& env,
+                                   std::span<const Argument<TensorMeta>> args);
+
+/// Dimension `dim` counted from the front; UserError naming the operator when it is out of [-rank, rank).
+int64_t wrap_dim(int64_t dim, int64_t rank, std::string_view op);
+
+}  // namespace stax::graph

@@ -1,0 +1,2 @@
+// Templates of schema.h.
+#pragma once

@@ -1,0 +1,147 @@
+// From operator graph to loops. A value of the graph is lazy: either stored in a buffer, or a formula over
+// the index variables i0, i1, ... of its shape that is computed where it is used. Reductions, external calls,
+// outputs, and formulas that are expensive and used more than once become nodes with buffers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "loops/program.h"
+
+namespace stax::lowering {
+
+class Lowering;
+
+/// A scalar value inside the body under construction; operators and functions below make bodies read as
+/// formulas.
+struct V {
+  loops::BodyBuilder* body = nullptr;
+  loops::ValueId id = -1;
+  DType dtype() const { return body->dtype(id); }
+};
+
+using Index = std::vector<Expr>;
+
+/// A tensor while lowering.
+class Lazy {
+ public:
+  DType dtype = DType::float32;
+  std::vector<Expr> sizes;
+
+  // Stored: element `index` lies at offset + sum(index * stride) of the buffer.
+  loops::BufferId buffer = -1;
+  std::vector<Expr> strides;
+  Expr offset;
+  // Computed: the value at (i0, i1, ...), of dtype compute_dtype(dtype).
+  loops::ValueId formula = -1;
+
+  bool stored() const { return buffer >= 0; }
+  int64_t dim() const { return static_cast<int64_t>(sizes.size()); }
+};
+
+/// What a pointwise body is given: one value per tensor or number of the call, already loaded and converted
+/// as the row's dtype rule says (absent optional ones have id -1), and the call's other arguments.
+struct PointwiseArgs {
+  std::vector<V> values;        // by schema position; id -1 where the argument is neither tensor nor number
+  const graph::LazyArgs* args;  // the call's arguments
+  DType result;                 // dtype of the result
+
+  const V& operator[](size_t position) const { return values[position]; }
+  const V& operator[](std::string_view name) const { return values[args->schema().position(name)]; }
+};
+
+class Lowering {
+ public:
+  explicit Lowering(ShapeEnv& env) : env_(env) {}
+
+  ShapeEnv& env() { return env_; }
+  loops::BodyBuilder& body() { return body_; }
+
+  /// The value of `tensor` at `index`, whose expressions may use index symbols and indirect(v).
+  V load(const Lazy& tensor, const Index& index);
+  /// Like load(), evaluated only where `mask` is true; `other` elsewhere. Memory is not touched where it is
+  /// false.
+  V masked_load(const Lazy& tensor, const Index& index, V mask, V other);
+  /// An index expression that is the int64 value `v`.
+  Expr indirect(V v);
+  /// `v` as an index into a dimension of `size`: checked, negative values counted from the end where `wrap`.
+  Expr checked(V v, Expr size, bool wrap);
+
+  V constant(DType dtype, double value);
+  V constant(DType dtype, int64_t value);
+  V number(const Number& number, DType dtype);
+  V index_value(Expr e);  // int64
+  V scalar(DType dtype, int32_t number);
+
+  /// A lazy tensor given by its value at each index.
+  Lazy pointwise(DType dtype, std::vector<Expr> sizes, const std::function<V(const Index&)>& value);
+
+  /// A reduction: results at index i of reduce `op` over r of value(i, r). Several operands for
+  /// welford_combine. The results (one per dtype in `dtypes`) are stored. finish(results) may compute what is
+  /// stored from them instead.
+  struct Reduction {
+    loops::OpCode op;
+    DType accumulate;                  // dtype of the reduction's result 0
+    std::vector<Expr> sizes, reduced;  // iteration and reduction ranges
+    std::function<std::vector<V>(const Index& i, const Index& r)> value;
+    std::vector<DType> dtypes;  // of the stored results
+    std::function<std::vector<V>(const std::vector<V>& results)>
+        finish;           // default: the results themselves, cast
+    int32_t results = 1;  // how many results the reduction has that finish needs
+  };
+  std::vector<Lazy> reduce(const Reduction& reduction);
+
+  /// A scan along the last of `sizes`: value(index) in, scanned results out (one per dtype).
+  std::vector<Lazy> scan(loops::OpCode op, DType accumulate, std::vector<Expr> sizes,
+                         const std::function<V(const Index&)>& value, std::vector<DType> dtypes);
+
+  /// Writes that land where data says: `base` copied, then value(i) stored at target(i) for every i in
+  /// `sizes`; later ones win (or are added when `accumulate`).
+  Lazy scatter(const Lazy& base, std::vector<Expr> sizes, const std::function<Index(const Index&)>& target,
+               const std::function<V(const Index&)>& value, bool accumulate);
+
+  /// The same values in a buffer, with these strides (row-major by default).
+  Lazy realize(const Lazy& tensor);
+  Lazy realize(const Lazy& tensor, const std::vector<Expr>& strides);
+
+  /// A call of an external function; results are stored with the given metas.
+  std::vector<Lazy> external(const std::string& function, const graph::LazyArgs& args,
+                             const std::vector<graph::TensorMeta>& results);
+
+  /// Expression a value has when it is an index value or an integer constant, for simplification.
+  loops::Program& program() { return program_; }
+  void set_origin(std::string origin) { origin_ = std::move(origin); }
+
+ private:
+  friend struct GraphLowering;
+  loops::BufferId new_buffer(DType dtype, std::vector<Expr> sizes, std::vector<Expr> strides,
+                             loops::BufferRole role);
+  loops::ValueId reindex(loops::ValueId root, const Index& index, loops::ValueId mask);
+  void emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges,
+            const std::function<void(loops::BodyBuilder&)>& fill);
+
+  ShapeEnv& env_;
+  loops::Program program_;
+  loops::BodyBuilder body_;  // formulas of all lazy tensors
+  std::string origin_;
+};
+
+/// What a program's results are: views of its output buffers, or of the caller's inputs.
+struct ResultView {
+  int32_t output = -1;          // position in Program::outputs, or -1
+  int32_t alias_of_input = -1;  // position in Graph::inputs, or -1
+  graph::TensorMeta meta;       // sizes, strides, offset in that storage
+};
+
+struct Lowered {
+  loops::Program program;
+  std::vector<ResultView> results;  // parallel to Graph::outputs
+};
+
+/// Lowers a graph that has no composite or decomposed operators left.
+Lowered lower(const graph::OpTable& table, const graph::Graph& graph, ShapeEnv& env);
+
+}  // namespace stax::lowering
