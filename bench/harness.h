@@ -1,0 +1,177 @@
+// Measures ratios that survive a noisy machine: two functions run alternately, and the medians are compared.
+// Absolute times are printed with the machine they were taken on; targets are stated as ratios.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace bench {
+
+/// Where a measurement was taken.
+struct Machine {
+  std::string cpu;  ///< model name of /proc/cpuinfo, or "unknown CPU"
+  int threads = 1;  ///< hardware threads that this process may use
+};
+
+inline Machine this_machine() {
+  Machine machine{"unknown CPU", std::max(1, static_cast<int>(std::thread::hardware_concurrency()))};
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) {
+      machine.cpu = line.substr(colon + 2);
+      break;
+    }
+  }
+  return machine;
+}
+
+/// How long and how often to measure.
+struct Options {
+  int rounds = 15;                   ///< samples of each function
+  double seconds_per_sample = 0.02;  ///< a sample repeats the function until it took about this long
+};
+
+/// Middle value of `samples` (the mean of the two middle ones for an even count); 0 for none.
+inline double median(std::vector<double> samples) {
+  if (samples.empty()) return 0;
+  std::sort(samples.begin(), samples.end());
+  const size_t middle = samples.size() / 2;
+  return samples.size() % 2 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;
+}
+
+/// Seconds that `repetitions` calls of `f` take together.
+inline double time_calls(const std::function<void()>& f, int64_t repetitions) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < repetitions; ++i) f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Calls of `f` that take about `seconds`, found by doubling. The first call is not counted: it may compile.
+inline int64_t repetitions_for(const std::function<void()>& f, double seconds) {
+  f();
+  int64_t repetitions = 1;
+  for (double taken = time_calls(f, 1); taken < seconds / 2; taken = time_calls(f, repetitions))
+    repetitions *= 2;
+  return repetitions;
+}
+
+/// Seconds a call of each function, and how they compare.
+struct Comparison {
+  double a = 0;      ///< median seconds a call of the first function
+  double b = 0;      ///< median seconds a call of the second function
+  double ratio = 0;  ///< a / b
+  double low = 0;    ///< lower quartile of the ratios of neighbouring samples
+  double high = 0;   ///< upper quartile of the ratios of neighbouring samples
+};
+
+/// Runs `a` and `b` alternately, so that whatever slows the machine down for a while hits both.
+inline Comparison compare(const std::function<void()>& a, const std::function<void()>& b,
+                          Options options = {}) {
+  const int64_t calls_a = repetitions_for(a, options.seconds_per_sample);
+  const int64_t calls_b = repetitions_for(b, options.seconds_per_sample);
+  std::vector<double> times_a, times_b, ratios;
+  for (int round = 0; round < options.rounds; ++round) {
+    const bool a_first = round % 2 == 0;
+    double time_a = a_first ? time_calls(a, calls_a) : 0;
+    const double time_b = time_calls(b, calls_b) / static_cast<double>(calls_b);
+    if (!a_first) time_a = time_calls(a, calls_a);
+    times_a.push_back(time_a / static_cast<double>(calls_a));
+    times_b.push_back(time_b);
+    ratios.push_back(times_a.back() / time_b);
+  }
+  std::sort(ratios.begin(), ratios.end());
+  const double median_a = median(times_a), median_b = median(times_b);
+  return {median_a, median_b, median_a / median_b, ratios[ratios.size() / 4], ratios[ratios.size() * 3 / 4]};
+}
+
+/// Median seconds a call of `f`.
+inline double measure(const std::function<void()>& f, Options options = {}) {
+  const int64_t calls = repetitions_for(f, options.seconds_per_sample);
+  std::vector<double> times;
+  for (int round = 0; round < options.rounds; ++round) {
+    times.push_back(time_calls(f, calls) / static_cast<double>(calls));
+  }
+  return median(times);
+}
+
+/// The baseline of everything that is bound by memory: `memcpy` of a buffer, a slice for each thread. The
+/// pages of both buffers are touched beforehand. Meant for sizes far above the caches (the threads start anew
+/// in every run()).
+class ParallelCopy {
+ public:
+  /// `bytes` is what one run reads plus what it writes, so half of it is copied.
+  ParallelCopy(size_t bytes, int threads)
+      : size_(bytes / 2), threads_(threads), from_(allocate(size_)), to_(allocate(size_)) {
+    std::memset(from_.get(), 1, size_);
+    std::memset(to_.get(), 2, size_);
+  }
+
+  void run() {
+    std::vector<std::jthread> workers;
+    for (int i = 1; i < threads_; ++i) workers.emplace_back([this, i] { copy_slice(i); });
+    copy_slice(0);
+  }
+
+ private:
+  using Buffer = std::unique_ptr<char, decltype(&std::free)>;
+
+  static constexpr size_t kAlignment = 4096;
+
+  static Buffer allocate(size_t size) {
+    const size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
+    Buffer buffer(static_cast<char*>(std::aligned_alloc(kAlignment, rounded)), &std::free);
+    if (!buffer) throw std::bad_alloc();
+    return buffer;
+  }
+
+  void copy_slice(int index) {
+    const size_t slice = (size_ / static_cast<size_t>(threads_) + kAlignment) / kAlignment * kAlignment;
+    const size_t begin = std::min(size_, slice * static_cast<size_t>(index));
+    std::memcpy(to_.get() + begin, from_.get() + begin, std::min(slice, size_ - begin));
+  }
+
+  size_t size_;
+  int threads_;
+  Buffer from_, to_;
+};
+
+/// A time with a fitting unit: "1.25 ms".
+inline std::string format_seconds(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.3g} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
+  if (seconds >= 1e-6) return fmt::format("{:.3g} us", seconds * 1e6);
+  return fmt::format("{:.3g} ns", seconds * 1e9);
+}
+
+/// The line that every table starts with.
+inline void print_machine(const Machine& machine = this_machine()) {
+  fmt::print("{}, {} threads\n", machine.cpu, machine.threads);
+}
+
+/// Head of a table of comparisons: what is measured, and against what.
+inline void print_head(std::string_view ours, std::string_view theirs) {
+  fmt::print("| {:36} | {:>10} | {:>10} | ratio (quartiles) |\n| --- | --- | --- | --- |\n", "", ours,
+             theirs);
+}
+
+inline void print_row(std::string_view name, const Comparison& c) {
+  fmt::print("| {:36} | {:>10} | {:>10} | {:.3f} ({:.3f} to {:.3f}) |\n", name, format_seconds(c.a),
+             format_seconds(c.b), c.ratio, c.low, c.high);
+}
+
+}  // namespace bench
