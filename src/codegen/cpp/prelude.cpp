@@ -1,0 +1,224 @@
+#include "codegen/cpp/prelude.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "codegen/cpp/prelude_table.h"
+#include "support/check.h"
+
+namespace stax::codegen {
+
+namespace {
+
+constexpr std::array<TokenInfo, 13> kTokens = {{{"b8", 1, false, false},
+                                                {"u8", 1, false, false},
+                                                {"i8", 1, false, true},
+                                                {"u16", 2, false, false},
+                                                {"i16", 2, false, true},
+                                                {"u32", 4, false, false},
+                                                {"i32", 4, false, true},
+                                                {"u64", 8, false, false},
+                                                {"i64", 8, false, true},
+                                                {"f16", 2, true, true},
+                                                {"bf16", 2, true, true},
+                                                {"f32", 4, true, true},
+                                                {"f64", 8, true, true}}};
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
+
+bool starts_identifier(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool continues_identifier(char c) {
+  return starts_identifier(c) || (c >= '0' && c <= '9');
+}
+
+template <class Visit>
+void for_each_identifier(std::string_view text, Visit visit) {
+  for (size_t i = 0; i < text.size();) {
+    size_t end = i + 1;
+    if (continues_identifier(text[i])) {
+      while (end < text.size() && continues_identifier(text[end])) ++end;
+      if (starts_identifier(text[i])) visit(text.substr(i, end - i));
+    }
+    i = end;
+  }
+}
+
+/// The scalar types, the vector types and the mask: what every prelude begins with.
+std::string types_text(VectorShape shape) {
+  std::string text =
+      "#pragma GCC diagnostic ignored \"-Wpsabi\"\n"
+      "#define STAX_INLINE static inline __attribute__((always_inline))\n"
+      "#define STAX_NOINLINE static __attribute__((noinline, unused))\n"
+      "typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;\n"
+      "typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef long i64;\n"
+      "typedef float f32; typedef double f64; typedef u8 b8; typedef u16 f16; typedef u16 bf16;\n";
+  for (const TokenInfo& t : kTokens) {
+    if (t.token == "b8" || (t.is_float && t.size == 2)) continue;
+    std::string bytes = fmt::format("{}", shape.lanes * t.size);
+    text += fmt::format("typedef {0} v{0} __attribute__((vector_size({1})));\n", t.token, bytes);
+    text += fmt::format("typedef {0} v{0}_u __attribute__((vector_size({1}), aligned({2}), may_alias));\n",
+                        t.token, bytes, t.size);
+  }
+  text += fmt::format("typedef vi{} vm;\n", shape.vector_bytes / shape.lanes * 8);
+  return text;
+}
+
+std::shared_ptr<const SnippetTable> make_table(VectorShape shape) {
+  auto table = std::make_shared<SnippetTable>(shape);
+  add_memory_snippets(*table);
+  add_arithmetic_snippets(*table);
+  add_conversion_snippets(*table);
+  add_float_snippets(*table);
+  add_math_snippets(*table);
+  add_library_snippets(*table);
+  return table;
+}
+
+/// The table of a shape; a constant, made when first asked for.
+std::shared_ptr<const SnippetTable> table_of(VectorShape shape) {
+  static std::mutex mutex;
+  static std::map<VectorShape, std::shared_ptr<const SnippetTable>> tables;
+  std::lock_guard lock(mutex);
+  auto& entry = tables[shape];
+  if (!entry) entry = make_table(shape);
+  return entry;
+}
+
+constexpr VectorShape kAnyShape{16, 4};
+
+void emit(const SnippetTable& table, std::string_view name, std::set<std::string, std::less<>>& done,
+          std::string& out) {
+  if (!done.emplace(name).second) return;
+  auto found = table.snippets().find(name);
+  STAX_ASSERT(found != table.snippets().end(), "the CPU prelude has no function named {}", name);
+  for_each_identifier(found->second, [&](std::string_view word) {
+    if (table.snippets().count(word)) emit(table, word, done, out);
+  });
+  out += found->second;
+}
+
+}  // namespace
+
+const TokenInfo& token_info(std::string_view token) {
+  for (const TokenInfo& t : kTokens)
+    if (t.token == token) return t;
+  throw_internal_error(__FILE__, __LINE__, "token", fmt::format("no dtype has the token {}", token));
+}
+
+std::string expand(std::string_view text, std::string_view token, int lanes) {
+  std::string result(text);
+  std::string bits = fmt::format("{}", token_info(token).size * 8);
+  replace_all(result, "$T", token);
+  replace_all(result, "$I", "i" + bits);
+  replace_all(result, "$U", "u" + bits);
+  replace_all(result, "$N", fmt::format("{}", lanes));
+  replace_all(result, "$B", bits);
+  return result;
+}
+
+std::string per_lane(int lanes, std::string_view item, std::string_view separator) {
+  std::string result;
+  for (int lane = 0; lane < lanes; ++lane) {
+    std::string one(item);
+    replace_all(one, "#", fmt::format("{}", lane));
+    if (lane > 0) result += separator;
+    result += one;
+  }
+  return result;
+}
+
+void SnippetTable::raw(std::string name, std::string text) {
+  bool is_new = snippets_.emplace(name, std::move(text)).second;
+  STAX_ASSERT(is_new, "the CPU prelude defines {} twice", name);
+}
+
+void SnippetTable::value(std::string_view name, std::string_view tokens, std::string_view signature,
+                         std::string_view body, bool inlined) {
+  for_each_token(tokens, [&](std::string_view token) {
+    auto vector = [&](char kind) -> std::string {
+      if (kind == 'm' || (kind == 'v' && token == "b8")) return "vm";
+      return expand(kind == 'i' ? "v$I" : "v$T", token, shape_.lanes);
+    };
+    auto is_mask = [&](char kind) { return vector(kind) == "vm" && (kind == 'm' || token == "b8"); };
+    auto scalar = [&](char kind) -> std::string { return is_mask(kind) ? "bool" : vector(kind).substr(1); };
+    std::string parameters, scalar_parameters, arguments;
+    for (size_t i = 1; i < signature.size(); ++i) {
+      const char letter = static_cast<char>('a' + i - 1);
+      const char* comma = i > 1 ? ", " : "";
+      parameters += fmt::format("{}{} {}", comma, vector(signature[i]), letter);
+      scalar_parameters += fmt::format("{}{} {}", comma, scalar(signature[i]), letter);
+      arguments +=
+          fmt::format("{}splat_{}({})", comma, is_mask(signature[i]) ? "b8" : scalar(signature[i]), letter);
+    }
+    std::string full = fmt::format("{}_{}", name, token);
+    raw(full, fmt::format("{} {} {}({}) {{ {} }}\n", inlined ? "STAX_INLINE" : "STAX_NOINLINE",
+                          vector(signature[0]), full, parameters, expand(body, token, shape_.lanes)));
+    raw("s_" + full,
+        fmt::format("STAX_INLINE {} s_{}({}) {{ return {}({})[0]{}; }}\n", scalar(signature[0]), full,
+                    scalar_parameters, full, arguments, is_mask(signature[0]) ? " != 0" : ""));
+  });
+}
+
+std::string prelude(const PreludeRequest& request) {
+  const VectorShape shape{request.vector_bytes, request.lanes};
+  STAX_ASSERT(shape.vector_bytes == 16 || shape.vector_bytes == 32 || shape.vector_bytes == 64,
+              "vectors have 16, 32 or 64 bytes, not {}", shape.vector_bytes);
+  const int element = shape.lanes > 0 ? shape.vector_bytes / shape.lanes : 0;
+  STAX_ASSERT((element == 1 || element == 2 || element == 4 || element == 8) &&
+                  element * shape.lanes == shape.vector_bytes,
+              "{} lanes do not divide {} bytes into elements", shape.lanes, shape.vector_bytes);
+  auto table = table_of(shape);
+  std::string text = types_text(shape);
+  std::set<std::string, std::less<>> done;
+  for (const std::string& name : std::set<std::string>(request.names.begin(), request.names.end()))
+    emit(*table, name, done, text);
+  return text;
+}
+
+std::vector<std::string> prelude_names(std::string_view text) {
+  std::set<std::string, std::less<>> names;
+  auto table = table_of(kAnyShape);
+  for_each_identifier(text, [&](std::string_view word) {
+    if (table->snippets().count(word)) names.emplace(word);
+  });
+  return {names.begin(), names.end()};
+}
+
+bool is_prelude_name(std::string_view name) {
+  return table_of(kAnyShape)->snippets().count(name) > 0;
+}
+
+const std::vector<std::string>& all_prelude_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> result;
+    for (const auto& [name, text] : table_of(kAnyShape)->snippets()) result.push_back(name);
+    return result;
+  }();
+  return names;
+}
+
+std::string_view token(DType dtype) {
+  constexpr std::string_view tokens[kDTypeCount] = {"b8",  "u8",  "i8",   "i16", "i32",
+                                                    "i64", "f16", "bf16", "f32", "f64"};
+  return tokens[static_cast<int>(dtype)];
+}
+
+std::string_view compute_token(DType dtype) {
+  return is_half(dtype) ? token(DType::float32) : token(dtype);
+}
+
+std::string_view vector_type(DType dtype) {
+  constexpr std::string_view types[kDTypeCount] = {"vm",   "vu8",  "vi8",  "vi16", "vi32",
+                                                   "vi64", "vf32", "vf32", "vf32", "vf64"};
+  return types[static_cast<int>(dtype)];
+}
+
+}  // namespace stax::codegen

@@ -1,0 +1,76 @@
+// The snippets behind the prelude, for one vector shape. Internal to src/codegen/cpp/prelude*.cpp.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace stax::codegen {
+
+/// What a snippet's text may depend on.
+struct VectorShape {
+  int vector_bytes;
+  int lanes;
+  bool avx2() const { return vector_bytes >= 32; }
+  bool avx512() const { return vector_bytes >= 64; }
+  auto operator<=>(const VectorShape&) const = default;
+};
+
+/// A dtype token and the size of its element.
+struct TokenInfo {
+  std::string_view token;
+  int size;
+  bool is_float;
+  bool is_signed;
+};
+const TokenInfo& token_info(std::string_view token);
+
+/// Replaces $T (token), $I and $U (integer tokens of the same size), $N (lanes), $B (bits of an element).
+std::string expand(std::string_view text, std::string_view token, int lanes);
+
+/// "f(0), f(1), ..." for N lanes, with `#` in `item` replaced by the lane.
+std::string per_lane(int lanes, std::string_view item, std::string_view separator = ", ");
+
+/// Collects snippets: name -> text. What a snippet calls is read off its text, so no list can go stale.
+class SnippetTable {
+ public:
+  explicit SnippetTable(VectorShape shape) : shape_(shape) {}
+  const VectorShape& shape() const { return shape_; }
+
+  /// Text as it stands.
+  void raw(std::string name, std::string text);
+  /// For each token of `tokens`: the function NAME_T with `signature` (result, then arguments a, b, c: v
+  /// vector of T, m mask, i integer vector of T's size) and its scalar form. `inlined` false keeps one copy
+  /// of a long function.
+  void value(std::string_view name, std::string_view tokens, std::string_view signature,
+             std::string_view body, bool inlined = true);
+
+  const std::map<std::string, std::string, std::less<>>& snippets() const { return snippets_; }
+
+ private:
+  VectorShape shape_;
+  std::map<std::string, std::string, std::less<>> snippets_;
+};
+
+inline constexpr std::string_view kIntegers = "u8 i8 i16 i32 i64";
+inline constexpr std::string_view kNumbers = "u8 i8 i16 i32 i64 f32 f64";
+inline constexpr std::string_view kFloats = "f32 f64";
+
+/// Calls `visit(token)` for each word of `tokens`.
+template <class Visit>
+void for_each_token(std::string_view tokens, Visit visit) {
+  while (!tokens.empty()) {
+    size_t end = tokens.find(' ');
+    visit(tokens.substr(0, end));
+    tokens = end == std::string_view::npos ? std::string_view{} : tokens.substr(end + 1);
+  }
+}
+
+void add_memory_snippets(SnippetTable& table);
+void add_arithmetic_snippets(SnippetTable& table);
+void add_conversion_snippets(SnippetTable& table);
+void add_float_snippets(SnippetTable& table);
+void add_math_snippets(SnippetTable& table);
+void add_library_snippets(SnippetTable& table);
+
+}  // namespace stax::codegen
