@@ -63,9 +63,10 @@ class BodyBuilder {
   ValueId unary(OpCode op, ValueId a);  // dtype of a; bool for predicates
   ValueId binary(OpCode op, ValueId a, ValueId b);
   ValueId where(ValueId condition, ValueId a, ValueId b);
-  ValueId cast(ValueId a, DType dtype);  // a itself when it has that dtype
+  ValueId cast(ValueId a, DType dtype);  // a itself when it has that dtype; rounds to the half types
   ValueId reduce(OpCode op, DType dtype, std::vector<ValueId> args);
   ValueId result(ValueId reduction, int32_t number, DType dtype);
+  /// `dtype` is the buffer's; the value has its compute_dtype().
   void store(BufferId buffer, DType dtype, Expr index, ValueId value, std::vector<ValueId> indirect = {});
 
   const Inst& operator[](ValueId id) const { return body_[id]; }

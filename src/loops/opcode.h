@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace stax::loops {
@@ -46,12 +47,13 @@ enum class OpKind : uint8_t {
 #define STAX_LOOP_OPS(X)                                                                                     \
   X(load, leaf)                                                                                              \
   X(constant, leaf)                                                                                          \
-  X(index_value, leaf) X(scalar, leaf) X(abs, unary) X(neg, unary) X(reciprocal, unary) X(sign, unary) X(    \
-      relu, unary) X(sqrt, unary) X(rsqrt, unary) X(exp, unary) X(exp2, unary) X(expm1, unary) X(log, unary) \
-      X(log2, unary) X(log10, unary) X(log1p, unary) X(sin, unary) X(cos, unary) X(tan, unary) X(            \
-          asin, unary) X(acos, unary) X(atan, unary) X(sinh, unary) X(cosh, unary) X(tanh, unary)            \
-          X(asinh, unary) X(acosh, unary) X(atanh, unary) X(sigmoid, unary) X(erf, unary) X(erfc, unary) X(  \
-              erfinv, unary) X(lgamma, unary) X(digamma, unary) X(i0, unary) X(floor, unary)                 \
+  X(index_value, leaf)                                                                                       \
+  X(scalar, leaf) X(abs, unary) X(neg, unary) X(reciprocal, unary) X(sign, unary) X(relu, unary) X(          \
+      sqrt, unary) X(rsqrt, unary) X(exp, unary) X(exp2, unary) X(expm1, unary) X(log, unary) X(log2, unary) \
+      X(log10, unary) X(log1p, unary) X(sin, unary) X(cos, unary) X(tan, unary) X(asin, unary) X(            \
+          acos, unary) X(atan, unary) X(sinh, unary) X(cosh, unary) X(tanh, unary) X(asinh, unary)           \
+          X(acosh, unary) X(atanh, unary) X(sigmoid, unary) X(erf, unary) X(erfc, unary) X(erfinv, unary) X( \
+              lgamma, unary) X(digamma, unary) X(i0, unary) X(floor, unary)                                  \
               X(ceil, unary) X(trunc, unary) X(round, unary) X(isnan, unary) X(isinf, unary) X(              \
                   signbit, unary) X(logical_not, unary) X(bitwise_not, unary) X(to_float16, unary)           \
                   X(to_bfloat16, unary) X(add, binary) X(sub, binary) X(mul, binary) X(div, binary) X(       \
@@ -85,6 +87,10 @@ enum class OpCode : uint8_t {
 #undef X
 };
 
+#define X(name, kind) +1
+inline constexpr int kOpCount = STAX_LOOP_OPS(X);
+#undef X
+
 struct OpInfo {
   std::string_view name;
   OpKind kind;
@@ -92,5 +98,13 @@ struct OpInfo {
 
 /// Name and kind of an instruction.
 const OpInfo& info(OpCode op);
+
+/// The instruction called `name`, if there is one.
+std::optional<OpCode> find_op(std::string_view name);
+
+/// True for comparisons and predicates, whose result is bool whatever the operands are.
+constexpr bool is_predicate(OpCode op) {
+  return (op >= OpCode::isnan && op <= OpCode::logical_not) || (op >= OpCode::eq && op <= OpCode::ge);
+}
 
 }  // namespace stax::loops

@@ -1,0 +1,128 @@
+// The text form of programs reads back to the same program.
+#include <gtest/gtest.h>
+
+#include "loops/constant_text.h"
+#include "loops/parse.h"
+#include "loops/parse_expr.h"
+#include "stax/error.h"
+
+namespace stax::loops {
+namespace {
+
+constexpr std::string_view kEverything = R"(buffer in0 float32 [64, s0] strides [s0, 1] input
+buffer in1 bool [64] strides [1] input mutated
+buffer c0 int64 [2] strides [1] constant data 01000000000000000200000000000000
+buffer out0 float16 [64] strides [1] output
+buffer buf0 int64 [64] strides [1] intermediate
+inputs [in0, in1]
+outputs [out0]
+scalars [float64, int64]
+bind s0 size 0 1
+node op0 "sum \"x\"" [i0 < 64] [r0 < s0]
+  v0 = load float32 in0[r0 + s0*i0]
+  v1 = reduce_argmax int64 v0
+  v2 = result float32 v1 number 1
+  v3 = load bool in1[i0]
+  store out0[i0] v2 mask v3
+  v5 = check_index int64 v1 mask v3 size 64 number 1
+  v6 = load float32 in0[s0*t0] mask v3 indirect v5
+  v7 = constant float32 -0.0
+  v8 = constant float32 inf
+  v9 = constant int64 -9223372036854775808
+  v10 = scalar float64 0
+  v11 = index_value int64 i0//8
+  v12 = random_bits int64 v9 v11 number 3
+  atomic_add buf0[t0] v12 indirect v5
+external op1 "sort" "sort.stable"
+  argument tensor in0 float32 [64] strides [s0] offset 3
+  argument none
+  argument tensors {in0 float32 [] strides [] offset 0; none}
+  argument bool 1
+  argument int -3
+  argument float 0.5
+  argument ints [1, s0]
+  argument floats [1.0, -0.0]
+  argument dtype bfloat16
+  argument string "a \"b\""
+  result buf0 int64 [64] strides [1] offset 0
+)";
+
+TEST(LoopText, RoundTrips) {
+  const Program p = parse_program(kEverything);
+  const std::string once = p.str();
+  EXPECT_EQ(parse_program(once).str(), once);
+  EXPECT_EQ(parse_program(once).nodes[0].body, p.nodes[0].body);
+  ASSERT_EQ(p.nodes.size(), 2u);
+  EXPECT_EQ(p.nodes[0].origin, "sum \"x\"");
+  EXPECT_EQ(p.nodes[0].body[6].op, OpCode::load);
+  EXPECT_EQ(p.nodes[0].body[6].args, std::vector<ValueId>{3});
+  EXPECT_EQ(p.nodes[0].body[6].indirect, std::vector<ValueId>{5});
+  EXPECT_EQ(p.nodes[0].body[9].constant.as_int(), INT64_MIN);
+  EXPECT_EQ(p.nodes[1].arguments.size(), 10u);
+  EXPECT_TRUE(p.nodes[1].arguments[3].boolean());
+  EXPECT_EQ(p.nodes[1].arguments[9].string(), "a \"b\"");
+  EXPECT_EQ(p.buffers[2].data->size(), 16u);
+  EXPECT_EQ(p.bindings[0].dim, 1);
+}
+
+TEST(LoopText, PrintsWhatItRead) {
+  EXPECT_EQ(parse_program(kEverything).str(), kEverything);
+}
+
+TEST(LoopText, DefaultsRowMajorAndLists) {
+  const Program p = parse_program("buffer a float32 [2, 3] input  # comment\n\nbuffer b bool [4] output\n");
+  EXPECT_EQ(p.buffers[0].strides, (std::vector<Expr>{3, 1}));
+  EXPECT_EQ(p.inputs, std::vector<BufferId>{0});
+  EXPECT_EQ(p.outputs, std::vector<BufferId>{1});
+}
+
+TEST(LoopText, ReadsWritesInOrderOfFirstUse) {
+  const Program p = parse_program(kEverything);
+  EXPECT_EQ(p.nodes[0].reads(), (std::vector<BufferId>{0, 1, 4}));
+  EXPECT_EQ(p.nodes[0].writes(), (std::vector<BufferId>{3, 4}));
+  EXPECT_EQ(p.nodes[1].reads(), (std::vector<BufferId>{0}));
+  EXPECT_EQ(p.nodes[1].writes(), (std::vector<BufferId>{4}));
+}
+
+TEST(LoopText, ErrorsNameTheLine) {
+  for (const auto& [text, words] : std::vector<std::pair<std::string, std::string>>{
+           {"buffer a float33 [1] input", "line 1: expected a dtype instead of float33"},
+           {"buffer a float32 [1] input\nnode n [i0 < 1]\nv0 = blur float32 v1", "line 3"},
+           {"buffer a float32 [1] input\nnode n [i0 < 1]\nv0 = neg float32 v7", "defined before it"},
+           {"node n [i0 < 1]\nv0 = load float32 a[0]", "declared buffer"},
+           {"node n [i1 < 1]", "i0 <"},
+           {"v0 = neg float32 v1", "declaration"},
+           {"node n \"abc", "closing quote"}}) {
+    try {
+      parse_program(text);
+      FAIL() << text;
+    } catch (const UserError& e) {
+      EXPECT_NE(std::string(e.what()).find(words), std::string::npos) << e.what();
+    }
+  }
+}
+
+TEST(LoopText, Expressions) {
+  const Expr i = Symbol{SymbolKind::index, 0}, r = Symbol{SymbolKind::reduction, 1};
+  EXPECT_EQ(parse_expr("128*i0 + r1"), 128 * i + r);
+  EXPECT_EQ(parse_expr("(i0 + 3)//4"), floor_div(i + 3, 4));
+  EXPECT_EQ(parse_expr("-i0 % 8"), mod(-i, 8));
+  EXPECT_EQ(parse_expr("max(i0, 2) - min(r1, 3)"), max(i, 2) - min(r, 3));
+  EXPECT_THROW(parse_expr("i0 +"), UserError);
+  EXPECT_THROW(parse_expr("i"), UserError);
+  EXPECT_THROW(parse_expr("3 4"), UserError);
+  EXPECT_THROW(parse_expr(std::string(100000, '(')), UserError);
+}
+
+TEST(LoopText, ConstantsKeepTheirBits) {
+  for (double v : {0.0, -0.0, 0.1, 1e300, 5e-324, 1.0 / 3, double(1e30f), INFINITY, -INFINITY}) {
+    const auto back = parse_constant(DType::float64, constant_text(DType::float64, Constant::of(v)));
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->bits, Constant::of(v).bits) << v;
+  }
+  EXPECT_TRUE(std::isnan(parse_constant(DType::float64, "nan")->as_double()));
+  EXPECT_FALSE(parse_constant(DType::int64, "1.5"));
+}
+
+}  // namespace
+}  // namespace stax::loops
