@@ -3,6 +3,7 @@ PRESET ?= release
 BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
+.NOTPARALLEL:
 .PHONY: build setup demo test bench fuzz check format clean
 
 build:

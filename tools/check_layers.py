@@ -3,7 +3,7 @@
 The order of the layers is the table in docs/architecture.md: a folder includes only itself and the folders above it.
 Also refused: include cycles between files, includes that are not written from a root (include/, src/, tests/ or the
 repository), third-party headers in headers, macros of public headers without the STAX_ prefix, headers without
-`#pragma once`, and files of more than 1000 lines.
+`#pragma once`, files of more than 1000 lines, and functions of more than 120.
 """
 
 import re
@@ -12,6 +12,7 @@ import sys
 import repository
 
 MAX_LINES = 1000
+MAX_FUNCTION_LINES = 120
 COUNTED_SUFFIXES = {".h", ".cpp", ".py", ".sh", ".cmake", ".inc", ".md"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 DEFINE = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
@@ -32,6 +33,22 @@ def layer_of(path):
 def without_comments(text):
     """The text with comments blanked and line breaks kept."""
     return re.sub(r"/\*.*?\*/|//[^\n]*", lambda match: "\n" * match.group().count("\n"), text, flags=re.DOTALL)
+
+
+def long_functions(text, limit):
+    """(line, length) of each function outside a class that is longer than `limit`; relies on the layout of clang-format."""
+    found = []
+    start = None
+    for number, line in enumerate(text.split("\n"), 1):
+        if line == "}":
+            if start is not None and number - start > limit:
+                found.append((start, number - start + 1))
+            start = None
+        elif line.startswith("}") or re.match(r"(inline )?namespace\b|extern \"C\" {", line):
+            start = None
+        elif line.endswith("{") and start is None:
+            start = number
+    return found
 
 
 class Checker:
@@ -56,6 +73,7 @@ class Checker:
         self.check_table()
         for path in self.paths:
             self.check_file(path)
+            self.check_functions(path)
         self.check_cycles()
         for path in self.all_files:
             self.check_length(path)
@@ -145,6 +163,10 @@ class Checker:
         for name in sorted(self.edges):
             if name not in state:
                 visit(name, [name])
+
+    def check_functions(self, path):
+        for line, length in long_functions((self.root / path).read_text(), MAX_FUNCTION_LINES):
+            self.complain(path, line, f"a function of {length} lines; at most {MAX_FUNCTION_LINES} are allowed")
 
     def check_length(self, path):
         if path.suffix in COUNTED_SUFFIXES:

@@ -4,7 +4,6 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 build=$1 jobs=$2
 source tools/sections.sh
-export PATH="$PWD/$build/bin:$PATH" STAX_PYTHON="$PWD/.venv/bin/python"
 
 section "unit and end-to-end tests" run_ctest "$build" "$jobs"
 section "tests of the tools" python3 -m unittest discover -s tests/tools -p '*_test.py'

@@ -63,6 +63,13 @@ class CheckLayers(unittest.TestCase):
         self.refuses("src/upper/a.cpp", "\n" * 1001, "1001 lines")
         self.assertEqual(problems(files={"src/upper/a.cpp": "\n" * 1000}), [])
 
+    def test_long_function(self):
+        def function(lines):
+            return "namespace a {\n\nint f(int x,\n      int y) {\n" + "  x;\n" * lines + "}\n\nint t[] = {\n" + "  1,\n" * 200 + "};\n\n}  // namespace a\n"
+
+        self.assertEqual(problems(files={"src/upper/a.cpp": function(118)}), [])
+        self.refuses("src/upper/a.cpp", function(121), "a function of 123 lines")
+
     def test_public_header_with_internal_header(self):
         self.refuses("include/stax/x.h", '#pragma once\n#include "upper/a.h"\n', "internal")
 
