@@ -1,6 +1,6 @@
 #include "tensor/files/npy.h"
 
-#include "files_testing.h"
+#include "unit/tensor/files/files_testing.h"
 
 namespace stax::files {
 namespace {
