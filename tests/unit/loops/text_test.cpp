@@ -1,6 +1,8 @@
 // The text form of programs reads back to the same program.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "loops/constant_text.h"
 #include "loops/parse.h"
 #include "loops/parse_expr.h"
