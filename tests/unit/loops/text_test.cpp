@@ -117,7 +117,8 @@ TEST(LoopText, Expressions) {
 }
 
 TEST(LoopText, ConstantsKeepTheirBits) {
-  for (double v : {0.0, -0.0, 0.1, 1e300, 5e-324, 1.0 / 3, double(1e30f), INFINITY, -INFINITY}) {
+  for (double v :
+       {0.0, -0.0, 0.1, 1e300, 5e-324, 1.0 / 3, double(1e30f), double(INFINITY), double(-INFINITY)}) {
     const auto back = parse_constant(DType::float64, constant_text(DType::float64, Constant::of(v)));
     ASSERT_TRUE(back);
     EXPECT_EQ(back->bits, Constant::of(v).bits) << v;
