@@ -1,13 +1,14 @@
 // Integer expressions: interned, canonical, exact. Every size, stride and index in Stax is one.
 //
 // Semantics: mathematical integers. floor_div rounds towards minus infinity, mod has the sign of the divisor
-// (a == floor_div(a, b) * b + mod(a, b)); a zero divisor is an error when evaluated. Arithmetic on constants
-// that leaves int64 raises stax::UserError; nothing wraps.
+// (a == floor_div(a, b) * b + mod(a, b)); a zero divisor is an error when evaluated, so rewrites keep the
+// value only where the original is defined (s0//s0 is 1). Arithmetic on constants that leaves int64 raises
+// stax::UserError; nothing wraps.
 //
 // Canonical form: a sum of products with integer coefficients over symbols and the other node kinds, ordered
 // by compare(). Two expressions with the same canonical form are the same pointer, so == is a pointer
 // comparison; two expressions that are equal only for a range of their symbols are related by simplify()
-// (symbolic/simplify.h).
+// (symbolic/shape_env.h).
 //
 // Nodes are interned in one process-wide table and never freed. Symbols are identified by kind and number, so
 // that the table of a long-lived process saturates.
@@ -58,7 +59,8 @@ class Expr {
   std::optional<int64_t> constant() const;
   /// The symbol; an internal error for other kinds.
   Symbol symbol() const;
-  /// Operands: terms of a sum, factors of a product (a constant factor comes first), (dividend, divisor), ...
+  /// Operands: terms of a sum (a constant comes last), factors of a product (a constant comes first),
+  /// (dividend, divisor), the two or more operands of min and max. Empty for constants and symbols.
   std::span<const Expr> args() const;
   bool contains(Symbol symbol) const;
   bool contains(SymbolKind kind) const;
@@ -75,6 +77,10 @@ class Expr {
  private:
   const ExprNode* node_;
 };
+
+/// The text of `e` with other names for its symbols; terms and factors are ordered by these names, digits by
+/// value: "r0_1 + 128*x0".
+std::string to_string(Expr e, const std::function<std::string(Symbol)>& name);
 
 /// Canonical total order: -1, 0 or 1. Independent of addresses, so printed text is deterministic.
 int compare(Expr a, Expr b);
@@ -97,6 +103,10 @@ Expr mod(Expr a, Expr b);
 Expr ceil_div(Expr a, Expr b);
 Expr min(Expr a, Expr b);
 Expr max(Expr a, Expr b);
+Expr sum(std::span<const Expr> terms);
+inline Expr sum(const std::vector<Expr>& terms) {
+  return sum(std::span<const Expr>(terms));
+}
 Expr product(std::span<const Expr> factors);
 inline Expr product(const std::vector<Expr>& factors) {
   return product(std::span<const Expr>(factors));
