@@ -31,10 +31,10 @@ std::optional<Expr> flatten(Expr a, int64_t d) {
   if (inner.kind() != ExprKind::floor_div) return std::nullopt;
   Expr x = inner.args()[0], n = inner.args()[1];
   // (x//n)//d -> x//(n*d)
-  if (a == inner) return floor_div(x, n * d);
+  if (a == inner) return unless_overflow([&] { return floor_div(x, n * d); });
   // (x//n + c)//d -> (x + c*n)//(n*d)
   if (terms_of(a).size() == 2 && is_positive_constant(n) && terms_of(a)[1].is_constant()) {
-    return floor_div(x + terms_of(a)[1] * n, n * d);
+    return unless_overflow([&] { return floor_div(x + terms_of(a)[1] * n, n * d); });
   }
   return std::nullopt;
 }

@@ -40,12 +40,14 @@ Expr reduce_coefficients(Expr a, int64_t d) {
 
 /// (k*(x % n) + y) % d -> (k*x + y) % d where d divides k*n.
 Expr drop_inner_mods(Expr a, Expr b) {
+  auto dropped = [&](Expr term, Expr inner) -> std::optional<Expr> {
+    Expr k = *divide_exactly(term, inner), x = inner.args()[0], n = inner.args()[1];
+    return unless_overflow([&] { return divide_exactly(k * n, b) ? a - term + k * x : a; });
+  };
   for (Expr term : terms_of(a)) {
-    std::span<const Expr> factors = factors_of(term);
-    for (Expr factor : factors) {
+    for (Expr factor : factors_of(term)) {
       if (factor.kind() != ExprKind::mod) continue;
-      Expr k = *divide_exactly(term, factor);
-      if (divide_exactly(k * factor.args()[1], b)) return a - term + k * factor.args()[0];
+      if (Expr rest = dropped(term, factor).value_or(a); rest != a) return rest;
     }
   }
   return a;

@@ -16,6 +16,7 @@ bool differs_by_divisibility(Expr difference) {
 }
 
 std::optional<bool> decide_equal(Expr difference, const Prover& prover) {
+  if (difference.is_constant()) return difference.is(0);
   Interval interval = prover.ranges().interval(difference);
   if (interval.lower == 0 && interval.upper == 0) return true;
   if (differs_by_divisibility(difference)) return false;
@@ -45,24 +46,35 @@ Condition Condition::negated() const {
   return *this;
 }
 
-std::optional<bool> decide(const Condition& condition, const Ranges& ranges) {
-  Prover prover(ranges);
-  // right - left, after both have been rewritten: what stays in both cancels.
-  Expr difference = simplify(condition.right - condition.left, ranges);
-  if (difference.is_constant()) {
-    int64_t d = difference.value();
-    switch (condition.relation) {
-      case Relation::eq:
-        return d == 0;
-      case Relation::ne:
-        return d != 0;
-      case Relation::lt:
-        return d > 0;
-      case Relation::le:
-        return d >= 0;
-    }
+namespace {
+
+/// From the intervals of both sides alone: nothing can overflow, and most questions end here.
+std::optional<bool> decide_by_intervals(const Condition& c, const Ranges& ranges) {
+  Interval a = ranges.interval(c.left), b = ranges.interval(c.right);
+  auto below = [](const Interval& x, const Interval& y) { return x.upper && y.lower && *x.upper < *y.lower; };
+  auto at_most = [](const Interval& x, const Interval& y) {
+    return x.upper && y.lower && *x.upper <= *y.lower;
+  };
+  bool apart = below(a, b) || below(b, a), same = at_most(a, b) && at_most(b, a);
+  auto answer = [](bool yes, bool no) {
+    return yes ? std::optional(true) : no ? std::optional(false) : std::nullopt;
+  };
+  switch (c.relation) {
+    case Relation::eq:
+      return answer(same, apart);
+    case Relation::ne:
+      return answer(apart, same);
+    case Relation::lt:
+      return answer(below(a, b), at_most(b, a));
+    case Relation::le:
+      return answer(at_most(a, b), below(b, a));
   }
-  switch (condition.relation) {
+  return std::nullopt;
+}
+
+/// `difference` is right - left.
+std::optional<bool> decide_by_difference(Relation relation, Expr difference, const Prover& prover) {
+  switch (relation) {
     case Relation::eq:
       return decide_equal(difference, prover);
     case Relation::ne: {
@@ -77,6 +89,19 @@ std::optional<bool> decide(const Condition& condition, const Ranges& ranges) {
       return prover.positive(-difference) ? std::optional(false) : std::nullopt;
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<bool> decide(const Condition& condition, const Ranges& ranges) {
+  if (std::optional<bool> answer = decide_by_intervals(condition, ranges)) return answer;
+  try {
+    // What is in both sides cancels before and after each is rewritten.
+    Expr difference = simplify(condition.right - condition.left, ranges);
+    return decide_by_difference(condition.relation, difference, Prover(ranges));
+  } catch (const UserError&) {
+    return std::nullopt;  // a constant left int64 on the way
+  }
 }
 
 }  // namespace stax

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "stax/error.h"
 #include "symbolic/expr.h"
 
 namespace stax {
@@ -79,6 +80,17 @@ int64_t content_of(Expr e);
 int64_t content_without_offset(Expr e);
 /// The product of the factors that every term of `a` and of `b` has; 1 where there are none.
 Expr common_factors(Expr a, Expr b);
+
+/// The rewritten expression, or nothing where a constant on the way leaves int64: then the rule does not
+/// apply.
+template <typename Rewrite>
+std::optional<Expr> unless_overflow(Rewrite rewrite) {
+  try {
+    return rewrite();
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+}
 
 /// The node rebuilt with other operands.
 Expr rebuild(ExprKind kind, std::span<const Expr> args);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "stax/error.h"
 #include "support/check.h"
 #include "symbolic/node.h"
 

@@ -38,29 +38,45 @@ Expr ShapeEnv::replace_equals(Expr e) const {
   });
 }
 
+Interval ShapeEnv::interval(Symbol symbol) const {
+  auto found = bounds_.find(symbol);
+  Interval declared = ranges_.interval(symbol);
+  return found == bounds_.end() ? declared : intersect(declared, found->second);
+}
+
+void ShapeEnv::bound(Symbol symbol, const Interval& interval) {
+  auto [at, fresh] = bounds_.emplace(symbol, interval);
+  if (!fresh) at->second = intersect(at->second, interval);
+}
+
 std::optional<bool> ShapeEnv::decide_without_hint(const Condition& condition) const {
   if (std::optional<bool> answer = stax::decide(condition, ranges_)) return answer;
   if (guards_.empty()) return std::nullopt;
-  return decide_with_guards(condition);
+  try {
+    return decide_with_guards(condition);
+  } catch (const UserError&) {
+    return std::nullopt;  // a constant left int64 on the way
+  }
 }
 
 namespace {
 
-/// right - left, less 1 for <: the guard says that it is at least 0.
+/// right - left, less 1 for <: the condition says that it is at least 0.
 Expr slack_of(const Condition& c) {
   return c.relation == Relation::lt ? c.right - c.left - 1 : c.right - c.left;
 }
 
-/// e >= 0 follows from one guard: e - slack >= 0.
+/// e >= 0 follows from one fact: e - slack >= 0.
 bool follows(Expr e, const std::vector<Condition>& facts, const Prover& prover) {
   return std::ranges::any_of(facts, [&](const Condition& fact) {
     if (fact.relation == Relation::ne) return false;
     Expr slack = slack_of(fact);
+    if ((slack.node()->symbols & e.node()->symbols) == 0) return false;
     return prover.nonnegative(e - slack) || (fact.relation == Relation::eq && prover.nonnegative(e + slack));
   });
 }
 
-bool differ_by_guard(Expr difference, const std::vector<Condition>& facts) {
+bool differ_by_fact(Expr difference, const std::vector<Condition>& facts) {
   return std::ranges::any_of(facts, [&](const Condition& fact) {
     Expr other = fact.right - fact.left;
     return fact.relation == Relation::ne && (other == difference || other == -difference);
@@ -71,36 +87,33 @@ bool differ_by_guard(Expr difference, const std::vector<Condition>& facts) {
 
 std::optional<bool> ShapeEnv::decide_with_guards(const Condition& condition) const {
   Ranges ranges = ranges_;
-  for (const auto& [symbol, bounds] : bounds_)
-    ranges.set(symbol, intersect(ranges_.interval(symbol), bounds));
+  for (const auto& [symbol, bounds] : bounds_) ranges.set(symbol, interval(symbol));
   Condition asked{condition.relation, replace_equals(condition.left), replace_equals(condition.right)};
   if (std::optional<bool> answer = stax::decide(asked, ranges)) return answer;
+  if (facts_.empty()) return std::nullopt;
 
-  std::vector<Condition> facts;
-  for (const Guard& guard : guards_) {
-    const Condition& c = guard.condition;
-    facts.push_back(
-        {c.relation, simplify(replace_equals(c.left), ranges), simplify(replace_equals(c.right), ranges)});
-  }
   Prover prover(ranges);
-  Expr difference = simplify(asked.right, ranges) - simplify(asked.left, ranges);
-  auto at_least = [&](int64_t bound) { return follows(difference - bound, facts, prover); };
-  auto at_most = [&](int64_t bound) { return follows(bound - difference, facts, prover); };
+  Expr difference = simplify(asked.right - asked.left, ranges);
+  auto at_least = [&](int64_t bound) { return follows(difference - bound, facts_, prover); };
+  auto at_most = [&](int64_t bound) { return follows(bound - difference, facts_, prover); };
   auto equal = [&]() -> std::optional<bool> {
-    if (differ_by_guard(difference, facts) || at_least(1) || at_most(-1)) return false;
+    if (differ_by_fact(difference, facts_) || at_least(1) || at_most(-1)) return false;
     return at_least(0) && at_most(0) ? std::optional(true) : std::nullopt;
+  };
+  auto answer = [](bool yes, auto no) {
+    return yes ? std::optional(true) : no() ? std::optional(false) : std::nullopt;
   };
   switch (condition.relation) {
     case Relation::eq:
       return equal();
     case Relation::ne: {
-      std::optional<bool> answer = equal();
-      return answer ? std::optional(!*answer) : std::nullopt;
+      std::optional<bool> same = equal();
+      return same ? std::optional(!*same) : std::nullopt;
     }
     case Relation::lt:
-      return at_least(1) ? std::optional(true) : at_most(0) ? std::optional(false) : std::nullopt;
+      return answer(at_least(1), [&] { return at_most(0); });
     case Relation::le:
-      return at_least(0) ? std::optional(true) : at_most(-1) ? std::optional(false) : std::nullopt;
+      return answer(at_least(0), [&] { return at_most(-1); });
   }
   return std::nullopt;
 }
@@ -108,6 +121,24 @@ std::optional<bool> ShapeEnv::decide_with_guards(const Condition& condition) con
 bool ShapeEnv::proves(const Condition& condition) const {
   return decide_without_hint(condition).value_or(false);
 }
+
+namespace {
+
+bool holds(Relation relation, int64_t left, int64_t right) {
+  switch (relation) {
+    case Relation::eq:
+      return left == right;
+    case Relation::ne:
+      return left != right;
+    case Relation::lt:
+      return left < right;
+    case Relation::le:
+      return left <= right;
+  }
+  return false;
+}
+
+}  // namespace
 
 bool ShapeEnv::decide(const Condition& condition, const std::string& where) {
   if (std::optional<bool> answer = decide_without_hint(condition)) return *answer;
@@ -117,22 +148,9 @@ bool ShapeEnv::decide(const Condition& condition, const std::string& where) {
              "not decide "
              "it; state what holds with check(condition, message)",
              where.empty() ? "" : where + ": ", condition.str());
-  bool answer = false;
-  switch (condition.relation) {
-    case Relation::eq:
-      answer = *left == *right;
-      break;
-    case Relation::ne:
-      answer = *left != *right;
-      break;
-    case Relation::lt:
-      answer = *left < *right;
-      break;
-    case Relation::le:
-      answer = *left <= *right;
-      break;
-  }
-  record(answer ? condition : condition.negated(), where);
+  bool answer = holds(condition.relation, *left, *right);
+  guards_.push_back({answer ? condition : condition.negated(), where});
+  learn(guards_.back().condition);
   return answer;
 }
 
@@ -152,8 +170,7 @@ std::optional<LinearSymbol> linear_symbol(Expr e) {
   return LinearSymbol{factors[0].symbol(), coefficient_of(terms[0]), offset_of(e)};
 }
 
-/// The symbol that an equation left - right == 0 defines by the others: the last one with coefficient 1 or
-/// -1.
+/// The symbol that an equation difference == 0 defines by the others: the last one with coefficient 1 or -1.
 std::optional<std::pair<Symbol, Expr>> solve(Expr difference) {
   std::optional<std::pair<Symbol, Expr>> solution;
   for (Expr term : terms_of(difference)) {
@@ -167,42 +184,55 @@ std::optional<std::pair<Symbol, Expr>> solve(Expr difference) {
   return solution;
 }
 
-/// The values of e >= 0 for a linear e.
-Interval bounds_of(const LinearSymbol& e) {
-  // c*s + k >= 0: s >= ceil(-k/c) for c > 0, s <= floor(k/-c) for c < 0
+/// The values of s for which c*s + k >= 0.
+Interval where_nonnegative(const LinearSymbol& e) {
+  // s >= ceil(-k/c) for c > 0, s <= floor(k/-c) for c < 0
   if (e.coefficient > 0) return Interval::at_least(-floor_div_int(e.offset, e.coefficient));
   return {std::nullopt, floor_div_int(e.offset, checked_mul(e.coefficient, -1))};
 }
 
 }  // namespace
 
-void ShapeEnv::record(const Condition& condition, const std::string& where) {
-  guards_.push_back({condition, where});
-  Expr left = replace_equals(condition.left), right = replace_equals(condition.right);
-  if (condition.relation == Relation::eq) {
-    if (auto solution = solve(left - right)) {
-      auto [symbol, value] = *solution;
-      for (auto& [other, known] : equal_to_) known = substitute(known, symbol, value);
-      // What was known about the symbol holds for its equal too.
-      Interval known = intersect(ranges_.interval(symbol), bounds_[symbol]);
-      equal_to_.emplace(symbol, value);
-      if (value.kind() == ExprKind::symbol)
-        bounds_[value.symbol()] = intersect(bounds_[value.symbol()], known);
+bool ShapeEnv::learn_equal(Expr difference) {
+  std::optional<std::pair<Symbol, Expr>> solution = solve(difference);
+  if (!solution) return false;
+  auto [symbol, value] = *solution;
+  for (auto& [other, known] : equal_to_) known = substitute(known, symbol, value);
+  equal_to_.emplace(symbol, value);
+  // What holds for the symbol holds for its equal too: lower <= value <= upper.
+  Interval known = interval(symbol);
+  if (known.lower) learn(le(*known.lower, value));
+  if (known.upper) learn(le(value, *known.upper));
+  std::vector<Condition> facts = std::move(facts_);
+  facts_.clear();
+  for (const Condition& fact : facts) learn(fact);
+  return true;
+}
+
+void ShapeEnv::learn_different(Expr difference) {
+  std::optional<LinearSymbol> linear = linear_symbol(difference);
+  if (!linear || linear->offset % linear->coefficient != 0) return;
+  int64_t excluded = -(linear->offset / linear->coefficient);
+  Interval known = interval(linear->symbol);
+  if (known.lower == excluded) bound(linear->symbol, Interval::at_least(excluded + 1));
+  if (known.upper == excluded) bound(linear->symbol, {std::nullopt, excluded - 1});
+}
+
+void ShapeEnv::learn(const Condition& condition) {
+  try {
+    Condition fact{condition.relation, replace_equals(condition.left), replace_equals(condition.right)};
+    Expr difference = fact.right - fact.left;
+    if (difference.is_constant()) return;
+    if (fact.relation == Relation::eq && learn_equal(difference)) return;
+    if (fact.relation == Relation::ne) learn_different(difference);
+    std::optional<LinearSymbol> linear = linear_symbol(slack_of(fact));
+    if (linear && (fact.relation == Relation::lt || fact.relation == Relation::le)) {
+      bound(linear->symbol, where_nonnegative(*linear));
+    } else {
+      facts_.push_back(fact);
     }
-    return;
-  }
-  if (condition.relation == Relation::ne) {
-    std::optional<LinearSymbol> linear = linear_symbol(left - right);
-    if (!linear || linear->offset % linear->coefficient != 0) return;
-    int64_t excluded = -(linear->offset / linear->coefficient);
-    Interval known = intersect(ranges_.interval(linear->symbol), bounds_[linear->symbol]);
-    if (known.lower == excluded) known.lower = excluded + 1;
-    if (known.upper == excluded) known.upper = excluded - 1;
-    bounds_[linear->symbol] = known;
-    return;
-  }
-  if (std::optional<LinearSymbol> linear = linear_symbol(slack_of({condition.relation, left, right}))) {
-    bounds_[linear->symbol] = intersect(bounds_[linear->symbol], bounds_of(*linear));
+  } catch (const UserError&) {
+    // A constant left int64 on the way: nothing is learned, and the guard stays recorded.
   }
 }
 

@@ -40,16 +40,24 @@ class ShapeEnv {
  private:
   std::optional<bool> decide_without_hint(const Condition& condition) const;
   std::optional<bool> decide_with_guards(const Condition& condition) const;
-  void record(const Condition& condition, const std::string& where);
+  /// Keeps what a condition that holds implies.
+  void learn(const Condition& condition);
+  /// From difference == 0, difference != 0. True where nothing else remains to be known.
+  bool learn_equal(Expr difference);
+  void learn_different(Expr difference);
+  void bound(Symbol symbol, const Interval& interval);
+  Interval interval(Symbol symbol) const;
   Expr replace_equals(Expr e) const;
 
   std::unordered_map<Symbol, std::optional<int64_t>> hints_;
   std::unordered_map<int, int32_t> next_number_;
   Ranges ranges_;
   std::vector<Guard> guards_;
-  // What the guards imply: s1 -> s0 for the guard s1 == s0, and bounds of single symbols.
+  // What the guards imply: s1 -> s0 for the guard s1 == s0, bounds of single symbols, and all others as they
+  // are.
   std::unordered_map<Symbol, Expr> equal_to_;
   std::unordered_map<Symbol, Interval> bounds_;
+  std::vector<Condition> facts_;
 };
 
 }  // namespace stax

@@ -43,7 +43,9 @@ class Simplifier {
       args.push_back(simplified);
     }
     Expr result = changed ? rebuild(e.kind(), args.span()) : e;
-    if (result.kind() == e.kind() && !result.node()->polynomial) result = rewrite(result);
+    if (result.kind() == e.kind() && !result.node()->polynomial) {
+      result = unless_overflow([&] { return rewrite(result); }).value_or(result);
+    }
     if (memoised) done_.emplace(e, result);
     return result;
   }

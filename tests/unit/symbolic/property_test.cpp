@@ -15,7 +15,7 @@ using testing::Tree;
 using testing::value_of;
 using testing::Values;
 
-constexpr int kPrograms = 20000;
+constexpr int kPrograms = 4000;
 constexpr int kSamples = 24;
 
 /// STAX_SEED, or a fixed seed so that a run can be repeated.
