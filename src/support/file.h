@@ -1,0 +1,33 @@
+// Reading whole files, temporary folders, search on PATH. Writing: support/atomic_file.h.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace stax {
+
+/// The file's bytes; nothing when it cannot be read.
+std::optional<std::string> read_file(const std::string& path);
+
+/// A folder of mode 0700 that is removed with all it holds when the object goes.
+class TemporaryFolder {
+ public:
+  /// Creates `parent`/`prefix`XXXXXX. Throws RuntimeError when that fails.
+  TemporaryFolder(const std::string& parent, const std::string& prefix);
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// TMPDIR, else /tmp.
+std::string temporary_root();
+
+/// The executable file that `program` names: itself when it contains a slash, else the first match on PATH.
+std::optional<std::string> find_program(const std::string& program);
+
+}  // namespace stax

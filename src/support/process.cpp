@@ -1,0 +1,131 @@
+#include "support/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "support/check.h"
+
+extern char** environ;
+
+namespace stax {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Pipe {
+  int read = -1, write = -1;
+  Pipe() {
+    int ends[2];
+    STAX_RUNTIME_CHECK(pipe2(ends, O_CLOEXEC) == 0, "cannot create a pipe: {}; raise the limit of open files",
+                       strerror(errno));
+    read = ends[0];
+    write = ends[1];
+  }
+  ~Pipe() {
+    close_end(read);
+    close_end(write);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  static void close_end(int& end) {
+    if (end >= 0) close(end);
+    end = -1;
+  }
+};
+
+pid_t start(const std::vector<std::string>& arguments, const Pipe& output, const Pipe& errors) {
+  std::vector<char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output.write, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, errors.write, STDERR_FILENO);
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  pid_t pid = -1;
+  const int reason = posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  STAX_RUNTIME_CHECK(reason == 0, "cannot start {}: {}", arguments[0], strerror(reason));
+  return pid;
+}
+
+int milliseconds_until(Clock::time_point deadline) {
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
+}
+
+/// Reads what is there into `text`; false at the end of the stream.
+bool drain(int fd, std::string& text, size_t limit) {
+  std::array<char, 16384> buffer;
+  const ssize_t got = read(fd, buffer.data(), buffer.size());
+  if (got < 0) return errno == EINTR;
+  const size_t room = limit - std::min(limit, text.size());
+  text.append(buffer.data(), std::min(room, static_cast<size_t>(got)));
+  return got > 0;
+}
+
+/// Collects both streams until they end; false when the deadline comes first.
+bool collect(Pipe& output, Pipe& errors, ProcessResult& result, size_t limit, Clock::time_point deadline) {
+  while (output.read >= 0 || errors.read >= 0) {
+    std::array<pollfd, 2> polls{
+        {{output.read, POLLIN, 0}, {errors.read, POLLIN, 0}}};  // negative ones are skipped
+    const int ready = poll(polls.data(), polls.size(), milliseconds_until(deadline));
+    if (ready == 0) return false;
+    if (ready < 0) continue;
+    if (polls[0].revents != 0 && !drain(output.read, result.output, limit)) Pipe::close_end(output.read);
+    if (polls[1].revents != 0 && !drain(errors.read, result.errors, limit)) Pipe::close_end(errors.read);
+  }
+  return true;
+}
+
+/// Waits for the end of a child whose streams have ended; false when the deadline comes first.
+bool reap(pid_t pid, int& status, Clock::time_point deadline) {
+  for (useconds_t pause = 50;; pause = std::min<useconds_t>(pause * 2, 20'000)) {
+    const pid_t done = waitpid(pid, &status, WNOHANG);
+    if (done == pid) return true;
+    if (done < 0 && errno != EINTR) {  // someone else reaped it: the status is lost
+      status = 0xff00;
+      return true;
+    }
+    if (Clock::now() >= deadline) return false;
+    usleep(pause);
+  }
+}
+
+}  // namespace
+
+ProcessResult run_process(const std::vector<std::string>& arguments, const ProcessOptions& options) {
+  STAX_ASSERT(!arguments.empty(), "a process needs a program");
+  ProcessResult result;
+  Pipe output, errors;
+  const Clock::time_point deadline = Clock::now() + options.time_limit;
+  const pid_t pid = start(arguments, output, errors);
+  Pipe::close_end(output.write);
+  Pipe::close_end(errors.write);
+  int status = 0;
+  if (!collect(output, errors, result, options.output_limit, deadline) || !reap(pid, status, deadline)) {
+    result.timed_out = true;
+    kill(-pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return result;
+}
+
+}  // namespace stax

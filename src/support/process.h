@@ -1,0 +1,28 @@
+// Runs a program as a child process, without a shell.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace stax {
+
+struct ProcessOptions {
+  std::chrono::milliseconds time_limit{120'000};
+  /// Output beyond this many bytes of each stream is read and dropped.
+  size_t output_limit = 1 << 20;
+};
+
+struct ProcessResult {
+  int exit_code = 0;  ///< of a program that exited; -1 otherwise
+  int signal = 0;     ///< that ended the program; 0 if none
+  bool timed_out = false;
+  std::string output, errors;  ///< what it wrote to stdout and stderr
+  bool ok() const { return exit_code == 0 && signal == 0 && !timed_out; }
+};
+
+/// Runs `arguments[0]`, a path, with the given arguments, stdin empty, in a process group of its own, which
+/// is killed as a whole at the time limit. Throws RuntimeError naming the program when it cannot be started.
+ProcessResult run_process(const std::vector<std::string>& arguments, const ProcessOptions& options = {});
+
+}  // namespace stax
