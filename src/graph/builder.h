@@ -18,6 +18,7 @@ class Var {
   const TensorMeta& meta() const;
   DType dtype() const { return meta().dtype; }
   int64_t dim() const { return meta().dim(); }
+  Expr numel() const { return meta().numel(); }
   Expr size(int64_t dim) const;  // negative dims count from the end
   const std::vector<Expr>& sizes() const { return meta().sizes; }
   friend bool operator==(const Var& a, const Var& b) { return a.value_ == b.value_; }
@@ -45,11 +46,15 @@ class Builder {
   Var call(std::string_view op, std::initializer_list<VarArg> args);
   std::vector<Var> call_all(std::string_view op, std::vector<VarArg> args);
   std::vector<Var> call_bound(const Op& op, std::vector<VarArg> args);
+  /// A node of `op` with known metas.
+  std::vector<Var> add_call(const Op& op, const std::vector<VarArg>& args, std::vector<TensorMeta> results);
 
   /// Place in the user's program that new nodes are credited to.
   void set_where(std::string where) { where_ = std::move(where); }
 
  private:
+  std::string unique_name(std::string_view base);
+
   const OpTable& table_;
   ShapeEnv& env_;
   Graph& graph_;
@@ -67,6 +72,8 @@ Var operator+(const Var& a, Number b);
 Var operator-(const Var& a, Number b);
 Var operator*(const Var& a, Number b);
 Var operator/(const Var& a, Number b);
+Var operator-(Number a, const Var& b);
+Var operator/(Number a, const Var& b);
 inline Number num(double v) {
   return Number::of(v);
 }

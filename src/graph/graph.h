@@ -55,9 +55,26 @@ struct Graph {
   std::vector<WriteBack> write_backs;
 
   const TensorMeta& meta(Value value) const { return nodes[value.node].results[value.result]; }
-  /// Text form with all meta; parse_graph() reads it back.
+  /// Text form with all meta, one node a line.
   std::string str() const;
 };
+
+/// Calls f for every value that an argument holds.
+template <class F>
+void for_each_value(const Argument<Value>& argument, F&& f) {
+  if (argument.is_tensor()) f(argument.tensor());
+  if (const auto* list = std::get_if<Argument<Value>::Tensors>(&argument.value)) {
+    for (const auto& v : *list) {
+      if (v) f(*v);
+    }
+  }
+}
+
+/// A call's operator and arguments as text: equal texts within one graph mean equal calls.
+std::string call_text(const Graph& graph, const Node& node);
+
+/// How often each node's results are used by nodes, outputs and write-backs; parallel to nodes.
+std::vector<int32_t> count_uses(const Graph& graph);
 
 /// Raises InternalError, naming node and rule, unless the graph is well formed.
 void verify(const Graph& graph);

@@ -43,7 +43,8 @@ enum class DTypeRule : uint8_t {
   promote_float,  // as promote, but integers and bool become float32
   compare,        // computes promoted, result bool
   self,           // both are the first tensor's dtype
-  none,           // the body converts by itself; the result is what `meta_dtype` says
+  promote_tail,   // as promote, but the first argument (a condition) keeps its own dtype
+  argument,       // computes in self's dtype; the result is the `dtype` argument, if given
 };
 
 using MetaArgs = Bound<TensorMeta>;
@@ -145,6 +146,12 @@ std::vector<Expr> broadcast_shapes(ShapeEnv& env, const std::vector<std::vector<
 /// row-major.
 std::vector<Expr> pointwise_strides(ShapeEnv& env, const std::vector<const TensorMeta*>& operands,
                                     const std::vector<Expr>& sizes);
+
+/// The dtypes of a pointwise call: what its body computes in, and its result.
+struct PointwiseDTypes {
+  DType compute, result;
+};
+PointwiseDTypes pointwise_dtypes(const Op& op, const MetaArgs& args);
 
 /// Metas of the operator's results: the row's rule, the pointwise rule, or what its decomposition gives.
 std::vector<TensorMeta> infer_meta(const OpTable& table, const Op& op, ShapeEnv& env,

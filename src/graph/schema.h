@@ -7,6 +7,8 @@
 // ScalarType?. Parameters after `*` are keyword-only. Sizes may be symbolic wherever an int stands.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>

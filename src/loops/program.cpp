@@ -124,7 +124,8 @@ std::string node_text(const Program& p, const Node& n) {
   std::string out = fmt::format("node {} {} {}", n.name, quoted(n.origin), ranges_text(n.ranges, 'i'));
   if (!n.reduction_ranges.empty()) out += " " + ranges_text(n.reduction_ranges, 'r');
   out += "\n";
-  return out + body_text(p, n.body, 2);
+  for (size_t i = 0; i < n.body.size(); ++i) out += "  " + inst_text(p, n.body[i], i);
+  return out;
 }
 
 void read_operands(const Argument<Operand>& argument, std::vector<BufferId>& out) {
@@ -152,14 +153,6 @@ std::vector<BufferId> Node::writes() const {
   for (const auto& r : results) add_once(out, r.buffer);
   for (const Inst& inst : body) {
     if (info(inst.op).kind == OpKind::store) add_once(out, inst.buffer);
-  }
-  return out;
-}
-
-std::string body_text(const Program& program, const Body& body, int indent) {
-  std::string out;
-  for (size_t i = 0; i < body.size(); ++i) {
-    out += std::string(static_cast<size_t>(indent), ' ') + inst_text(program, body[i], i);
   }
   return out;
 }

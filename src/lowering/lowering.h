@@ -75,6 +75,9 @@ class Lowering {
   V number(const Number& number, DType dtype);
   V index_value(Expr e);  // int64
   V scalar(DType dtype, int32_t number);
+  /// Word `word` of the random bits at `counter` (from the program's random offset on): int64 in [0, 2^32).
+  /// The program's run-time scalars 0 and 1 are seed and offset of the generator.
+  V random_bits(Expr counter, int32_t word);
 
   /// A lazy tensor given by its value at each index.
   Lazy pointwise(DType dtype, std::vector<Expr> sizes, const std::function<V(const Index&)>& value);
@@ -84,7 +87,7 @@ class Lowering {
   /// stored from them instead.
   struct Reduction {
     loops::OpCode op;
-    DType accumulate;                  // dtype of the reduction's result 0
+    DType accumulate;                  // dtype that the operands are converted to
     std::vector<Expr> sizes, reduced;  // iteration and reduction ranges
     std::function<std::vector<V>(const Index& i, const Index& r)> value;
     std::vector<DType> dtypes;  // of the stored results
@@ -103,25 +106,37 @@ class Lowering {
   Lazy scatter(const Lazy& base, std::vector<Expr> sizes, const std::function<Index(const Index&)>& target,
                const std::function<V(const Index&)>& value, bool accumulate);
 
-  /// The same values in a buffer, with these strides (row-major by default).
+  /// The same values in a buffer: `tensor` itself when it is stored, else a new buffer with these strides
+  /// (row-major by default).
   Lazy realize(const Lazy& tensor);
   Lazy realize(const Lazy& tensor, const std::vector<Expr>& strides);
+  /// A new buffer with the values of `tensor`.
+  Lazy copy(const Lazy& tensor, const std::vector<Expr>& strides);
+  /// A node that writes `value` to every element of the stored tensor `target`.
+  void store_to(const Lazy& target, const Lazy& value);
+  /// A new buffer that nodes yet to be emitted write.
+  Lazy new_tensor(DType dtype, std::vector<Expr> sizes, std::vector<Expr> strides);
 
   /// A call of an external function; results are stored with the given metas.
   std::vector<Lazy> external(const std::string& function, const graph::LazyArgs& args,
                              const std::vector<graph::TensorMeta>& results);
 
-  /// Expression a value has when it is an index value or an integer constant, for simplification.
   loops::Program& program() { return program_; }
+  /// Operator that the nodes emitted from now on are credited to.
   void set_origin(std::string origin) { origin_ = std::move(origin); }
 
  private:
-  friend struct GraphLowering;
+  struct Store {
+    loops::BufferId buffer = -1;
+    Expr index;
+    loops::ValueId value = -1;
+    std::vector<loops::ValueId> indirect;
+    bool accumulate = false;
+  };
   loops::BufferId new_buffer(DType dtype, std::vector<Expr> sizes, std::vector<Expr> strides,
                              loops::BufferRole role);
   loops::ValueId reindex(loops::ValueId root, const Index& index, loops::ValueId mask);
-  void emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges,
-            const std::function<void(loops::BodyBuilder&)>& fill);
+  void emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges, const std::vector<Store>& stores);
 
   ShapeEnv& env_;
   loops::Program program_;

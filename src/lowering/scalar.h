@@ -12,6 +12,8 @@ V where(V condition, V a, V b);
 V cast(V a, DType dtype);
 /// float32 value rounded to the half type `dtype`; a plain cast for other dtypes.
 V round_to(V a, DType dtype);
+/// `v` times the number argument `name`, or `v` itself when that is 1.
+V scaled(V v, const PointwiseArgs& args, std::string_view name);
 /// A constant of a's dtype.
 V like(V a, double value);
 

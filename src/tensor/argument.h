@@ -41,7 +41,7 @@ struct Argument {
 
   Argument() = default;
   template <class V, class = std::enable_if_t<!std::is_same_v<std::decay_t<V>, Argument>>>
-  Argument(V&& v) : value(std::forward<V>(v)) {}  // NOLINT: arguments are written as plain values
+  Argument(V&& v) : value(wrap(std::forward<V>(v))) {}  // NOLINT: arguments are written as plain values
 
   bool is_none() const { return std::holds_alternative<NoneType>(value); }
   bool is_tensor() const { return std::holds_alternative<T>(value); }
@@ -56,6 +56,26 @@ struct Argument {
   const std::vector<double>& floats() const { return std::get<std::vector<double>>(value); }
   DType dtype() const { return std::get<DType>(value); }
   const std::string& string() const { return std::get<std::string>(value); }
+
+ private:
+  // Plain numbers and text become what the variant holds.
+  template <class V>
+  static decltype(auto) wrap(V&& v) {
+    using D = std::decay_t<V>;
+    if constexpr (std::is_same_v<D, bool>) {
+      return Number::of(v);
+    } else if constexpr (std::is_integral_v<D>) {
+      return Number::of(static_cast<int64_t>(v));
+    } else if constexpr (std::is_floating_point_v<D>) {
+      return Number::of(static_cast<double>(v));
+    } else if constexpr (std::is_same_v<D, Expr>) {
+      return Number{Number::Kind::integer, v, 0};
+    } else if constexpr (std::is_convertible_v<D, const char*>) {
+      return std::string(v);
+    } else {
+      return std::forward<V>(v);
+    }
+  }
 };
 
 /// Converts the tensors of an argument with `convert` (T -> U), and keeps everything else.

@@ -1,0 +1,36 @@
+#include "graph/pass_table.h"
+
+#include <array>
+#include <chrono>
+
+#include "graph/passes/passes.h"
+
+namespace stax::graph {
+namespace {
+
+constexpr std::array<Pass, 3> kPasses = {{
+    {"decompose", decompose, "", "no composite or decomposed operator is left"},
+    {"merge_common", merge_common, "", "no two nodes compute the same value"},
+    {"remove_dead", remove_dead, "", "every node is needed by an output or a write-back"},
+}};
+
+}  // namespace
+
+std::span<const Pass> passes() {
+  return kPasses;
+}
+
+Graph run_passes(const PassContext& context, Graph graph, const PassObserver& observer) {
+  using Clock = std::chrono::steady_clock;
+  verify(graph);
+  for (const Pass& pass : passes()) {
+    const auto start = Clock::now();
+    graph = pass.run(context, graph);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    verify(graph);
+    if (observer) observer(pass, graph, seconds);
+  }
+  return graph;
+}
+
+}  // namespace stax::graph

@@ -1,0 +1,19 @@
+// The passes that pass_table.cpp lists: each a function from graph to graph, in the file of its name.
+#pragma once
+
+#include "graph/pass_table.h"
+
+namespace stax::graph {
+
+/// Replaces every decomposed operator by its decomposition, until none is left.
+///   softmax(x)  ->  m = amax(x); e = exp(x - m); e / sum(e)
+Graph decompose(const PassContext& context, const Graph& graph);
+
+/// Merges nodes with the same operator and arguments. Operators with effects (random numbers) are kept apart.
+///   a = exp(x); b = exp(x); a + b  ->  a = exp(x); a + a
+Graph merge_common(const PassContext& context, const Graph& graph);
+
+/// Removes nodes that no output and no write-back needs. Inputs stay.
+Graph remove_dead(const PassContext& context, const Graph& graph);
+
+}  // namespace stax::graph

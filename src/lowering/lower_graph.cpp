@@ -1,0 +1,336 @@
+// Walks an operator graph and lowers each node by its row.
+#include <fmt/core.h>
+
+#include <map>
+
+#include "graph/op.h"
+#include "lowering/lowering.h"
+#include "lowering/scalar.h"
+#include "support/check.h"
+
+namespace stax::lowering {
+
+
+using graph::Graph;
+using graph::MetaArgs;
+using graph::Node;
+using graph::NodeKind;
+using graph::Op;
+using graph::OpClass;
+using graph::TensorMeta;
+using graph::Value;
+using loops::BufferRole;
+using loops::Inst;
+using loops::OpCode;
+using loops::ValueId;
+
+namespace {
+
+// A formula that is used more than once is recomputed in each use when it is cheaper than storing and loading
+// it.
+constexpr int kCheapInstructions = 6;
+constexpr int kCheapLoads = 2;
+
+bool is_cheap_instruction(OpCode op) {
+  switch (loops::info(op).kind) {
+    case loops::OpKind::leaf:
+    case loops::OpKind::cast:
+    case loops::OpKind::ternary:
+      return true;
+    case loops::OpKind::binary:
+      return op != OpCode::pow && op != OpCode::atan2 && op != OpCode::fmod && op != OpCode::remainder &&
+             op != OpCode::hypot && op != OpCode::floor_div;
+    case loops::OpKind::unary:
+      return op == OpCode::abs || op == OpCode::neg || op == OpCode::relu || op == OpCode::logical_not ||
+             op == OpCode::bitwise_not || op == OpCode::isnan;
+    case loops::OpKind::special:
+    case loops::OpKind::reduce:
+    case loops::OpKind::scan:
+    case loops::OpKind::store:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+struct GraphLowering {
+  const graph::OpTable& table;
+  const Graph& graph;
+  Lowering lowering;
+  std::vector<std::vector<Lazy>> values;  // by node and result
+  std::vector<int32_t> uses;
+
+  GraphLowering(const graph::OpTable& table, const Graph& graph, ShapeEnv& env)
+      : table(table), graph(graph), lowering(env), values(graph.nodes.size()), uses(count_uses(graph)) {}
+
+  const Lazy& lazy(const Value& v) const { return values[v.node][v.result]; }
+
+  bool is_cheap(const Lazy& t) const {
+    if (t.stored()) return true;
+    const loops::Body& body = const_cast<Lowering&>(lowering).body().body();
+    std::vector<ValueId> stack = {t.formula};
+    std::vector<char> seen(static_cast<size_t>(t.formula) + 1, 0);
+    int instructions = 0, loads = 0;
+    while (!stack.empty()) {
+      const ValueId v = stack.back();
+      stack.pop_back();
+      if (seen[v]) continue;
+      seen[v] = 1;
+      const Inst& inst = body[v];
+      if (!is_cheap_instruction(inst.op) || ++instructions > kCheapInstructions) return false;
+      if (inst.op == OpCode::load && ++loads > kCheapLoads) return false;
+      stack.insert(stack.end(), inst.args.begin(), inst.args.end());
+      stack.insert(stack.end(), inst.indirect.begin(), inst.indirect.end());
+    }
+    return true;
+  }
+
+  void lower_input(const Node& node) {
+    const TensorMeta& m = node.results[0];
+    Lazy t = lowering.new_tensor(m.dtype, m.sizes, m.strides);
+    loops::Program& program = lowering.program();
+    program.buffers[t.buffer].role = BufferRole::input;
+    program.buffers[t.buffer].name = fmt::format("in{}", node.input);
+    if (program.inputs.size() <= static_cast<size_t>(node.input)) program.inputs.resize(node.input + 1);
+    program.inputs[node.input] = t.buffer;
+    bind_symbols(node.input, m);
+    values[&node - graph.nodes.data()] = {std::move(t)};
+  }
+
+  void bind_symbols(int32_t input, const TensorMeta& m) {
+    const auto bind = [&](Expr e, loops::SymbolBinding::Part part, size_t dim) {
+      if (e.kind() != ExprKind::symbol) return;
+      auto& bindings = lowering.program().bindings;
+      for (const auto& b : bindings) {
+        if (b.symbol == e.symbol()) return;
+      }
+      bindings.push_back({e.symbol(), part, input, static_cast<int32_t>(dim)});
+    };
+    for (size_t d = 0; d < m.sizes.size(); ++d) bind(m.sizes[d], loops::SymbolBinding::Part::size, d);
+    for (size_t d = 0; d < m.strides.size(); ++d) bind(m.strides[d], loops::SymbolBinding::Part::stride, d);
+  }
+
+  void lower_constant(const Node& node) {
+    const TensorMeta& m = node.results[0];
+    Lazy t = lowering.new_tensor(m.dtype, m.sizes, m.strides);
+    loops::Buffer& buffer = lowering.program().buffers[t.buffer];
+    buffer.role = BufferRole::constant;
+    buffer.data = node.data;
+    values[&node - graph.nodes.data()] = {std::move(t)};
+  }
+
+  std::vector<Argument<TensorMeta>> meta_args(const Node& node) const {
+    std::vector<Argument<TensorMeta>> out;
+    for (const auto& a : node.args) {
+      out.push_back(map_tensors<TensorMeta>(a, [&](const Value& v) { return graph.meta(v); }));
+    }
+    return out;
+  }
+
+  Lazy lower_pointwise(const Node& node, const graph::LazyArgs& args) {
+    const Op& op = *node.op;
+    const auto metas = meta_args(node);
+    const graph::PointwiseDTypes dtypes = pointwise_dtypes(op, MetaArgs(op.schema, metas));
+    const TensorMeta& result = node.results[0];
+    return lowering.pointwise(result.dtype, result.sizes, [&](const Index& i) {
+      PointwiseArgs in{{}, &args, dtypes.result};
+      for (size_t k = 0; k < args.size(); ++k) {
+        V v;
+        const bool keeps_dtype = k == 0 && op.dtype_rule == graph::DTypeRule::promote_tail;
+        if (args[k].is_tensor()) {
+          v = load_broadcast(args[k].tensor(), i, result.sizes);
+          if (!keeps_dtype) v = convert(v, dtypes.compute);
+        } else if (args[k].is_number() && (op.schema.params[k].type == graph::ParamType::scalar ||
+                                           op.schema.params[k].type == graph::ParamType::tensor)) {
+          v = lowering.number(args[k].number(), keeps_dtype ? DType::boolean : dtypes.compute);
+        }
+        in.values.push_back(v);
+      }
+      return cast(op.body(in), dtypes.result);
+    });
+  }
+
+  // To the compute dtype of an operator; a value that becomes bool is compared with zero.
+  static V convert(V v, DType dtype) { return cast(v, dtype); }
+
+  V load_broadcast(const Lazy& t, const Index& i, const std::vector<Expr>& sizes) {
+    Index at;
+    const size_t skip = i.size() - t.sizes.size();
+    for (size_t d = 0; d < t.sizes.size(); ++d) {
+      const bool broadcast = t.sizes[d] != sizes[skip + d] && t.sizes[d].is(1);
+      at.push_back(broadcast ? Expr(0) : i[skip + d]);
+    }
+    return lowering.load(t, at);
+  }
+
+  Lazy lower_view(const Node& node, const graph::LazyArgs& args) {
+    const Value source = node.args[0].tensor();
+    const Lazy& in = args.tensor(0);
+    const TensorMeta& from = graph.meta(source);
+    const TensorMeta& to = node.results[0];
+    if (in.stored() && in.dtype == to.dtype) {
+      Lazy out = in;
+      out.sizes = to.sizes;
+      out.strides = to.strides;
+      out.offset = in.offset + (to.offset - from.offset);
+      return out;
+    }
+    STAX_ASSERT(node.op->index_map, "lowering: {} needs a stored input", node.op->schema.full_name());
+    const auto metas = meta_args(node);
+    return lowering.pointwise(to.dtype, to.sizes, [&](const Index& i) {
+      return lowering.load(in, node.op->index_map(MetaArgs(node.op->schema, metas), to, i));
+    });
+  }
+
+  void lower_call(const Node& node) {
+    const Op& op = *node.op;
+    lowering.set_origin(op.schema.name);
+    std::vector<Argument<Lazy>> bound;
+    // Views that have no index map (as_strided, a change of dtype) look at memory: what they view is stored
+    // as its meta says.
+    if (op.op_class == OpClass::view && !op.index_map) store_value(node.args[0].tensor());
+    for (const auto& a : node.args)
+      bound.push_back(map_tensors<Lazy>(a, [&](const Value& v) { return lazy(v); }));
+    const graph::LazyArgs args(op.schema, bound);
+    auto& out = values[&node - graph.nodes.data()];
+    switch (op.op_class) {
+      case OpClass::pointwise:
+        out = {lower_pointwise(node, args)};
+        break;
+      case OpClass::view:
+        out = {lower_view(node, args)};
+        break;
+      case OpClass::lowered:
+        out = op.lower(lowering, args);
+        break;
+      case OpClass::external:
+        out = lowering.external(op.schema.full_name(), args, node.results);
+        break;
+      case OpClass::composite:
+      case OpClass::decomposed:
+      case OpClass::dynamic:
+        STAX_ASSERT(false, "lowering: {} has no lowering; the pass `decompose` should have replaced it",
+                    op.schema.full_name());
+    }
+    STAX_ASSERT(out.size() == node.results.size(), "lowering: {} gave {} results, its meta rule {}",
+                op.schema.full_name(), out.size(), node.results.size());
+    for (size_t k = 0; k < out.size(); ++k) {
+      STAX_ASSERT(
+          out[k].dtype == node.results[k].dtype && out[k].sizes.size() == node.results[k].sizes.size(),
+          "lowering: result {} of {} has dtype {} and rank {}, its meta says {}", k, op.schema.full_name(),
+          name(out[k].dtype), out[k].sizes.size(), node.results[k].str());
+    }
+    const auto id = static_cast<size_t>(&node - graph.nodes.data());
+    if (uses[id] > 1) {
+      for (size_t k = 0; k < out.size(); ++k) {
+        if (!is_cheap(out[k])) out[k] = lowering.copy(out[k], node.results[k].strides);
+      }
+    }
+  }
+
+  // Makes a value stored, with the strides of its meta.
+  const Lazy& store_value(const Value& v) {
+    Lazy& t = values[v.node][v.result];
+    const TensorMeta& m = graph.meta(v);
+    const bool as_meta = t.stored() && (t.strides == m.strides || t.sizes != m.sizes);
+    if (!as_meta) t = lowering.copy(t, m.strides);
+    return t;
+  }
+
+  ResultView result(const graph::Output& output) {
+    ResultView view;
+    view.meta = graph.meta(output.value);
+    if (output.alias_of_input >= 0) {
+      view.alias_of_input = output.alias_of_input;
+      return view;
+    }
+    loops::Program& program = lowering.program();
+    const Lazy* t = &store_value(output.value);
+    const BufferRole role = program.buffers[t->buffer].role;
+    if (role == BufferRole::input || role == BufferRole::constant) {
+      values[output.value.node][output.value.result] = lowering.copy(*t, graph::contiguous_strides(t->sizes));
+      t = &lazy(output.value);
+    }
+    if (program.buffers[t->buffer].role != BufferRole::output) {
+      program.buffers[t->buffer].role = BufferRole::output;
+      program.buffers[t->buffer].name = fmt::format("out{}", program.outputs.size());
+      program.outputs.push_back(t->buffer);
+    }
+    for (size_t k = 0; k < program.outputs.size(); ++k) {
+      if (program.outputs[k] == t->buffer) view.output = static_cast<int32_t>(k);
+    }
+    view.meta.strides = t->strides;
+    view.meta.offset = t->offset;
+    return view;
+  }
+
+  // Writes new values of inputs. A new value may read inputs that are written too, so it is stored on its own
+  // first, unless it reads no written input at all.
+  void write_back() {
+    std::vector<Lazy> staged;
+    for (const graph::WriteBack& w : graph.write_backs) {
+      const Lazy& t = lazy(w.value);
+      const bool own_buffer = t.stored() && lowering.program().buffers[t.buffer].role != BufferRole::input;
+      staged.push_back(own_buffer ? t : lowering.copy(t, graph::contiguous_strides(t.sizes)));
+    }
+    for (size_t k = 0; k < staged.size(); ++k) {
+      const graph::WriteBack& w = graph.write_backs[k];
+      const Lazy& target = values[graph.inputs[w.input]][0];
+      lowering.program().buffers[target.buffer].mutated = true;
+      lowering.set_origin("copy_");
+      lowering.store_to(target, staged[k]);
+    }
+  }
+
+  Lowered run() {
+    lowering.program().inputs.resize(graph.inputs.size());
+    for (const Node& node : graph.nodes) {
+      switch (node.kind) {
+        case NodeKind::input:
+          lower_input(node);
+          break;
+        case NodeKind::constant:
+          lower_constant(node);
+          break;
+        case NodeKind::call:
+          lower_call(node);
+          break;
+      }
+    }
+    Lowered out;
+    lowering.set_origin("copy");
+    for (const graph::Output& o : graph.outputs) out.results.push_back(result(o));
+    write_back();
+    out.program = std::move(lowering.program());
+    remove_unused(out.program);
+    return out;
+  }
+
+  // Drops nodes whose results nobody reads. (Buffers keep their numbers.)
+  static void remove_unused(loops::Program& program) {
+    std::vector<char> live(program.buffers.size(), 0);
+    for (size_t b = 0; b < live.size(); ++b) {
+      const auto& buffer = program.buffers[b];
+      live[b] = buffer.role == BufferRole::output || (buffer.role == BufferRole::input && buffer.mutated);
+    }
+    std::vector<loops::Node> kept;
+    for (size_t n = program.nodes.size(); n-- > 0;) {
+      loops::Node& node = program.nodes[n];
+      bool used = false;
+      for (const loops::BufferId b : node.writes()) used |= live[b] != 0;
+      if (!used) continue;
+      for (const loops::BufferId b : node.reads()) live[b] = 1;
+      kept.push_back(std::move(node));
+    }
+    program.nodes.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
+  }
+};
+
+Lowered lower(const graph::OpTable& table, const graph::Graph& graph, ShapeEnv& env) {
+  Lowered lowered = GraphLowering(table, graph, env).run();
+  loops::verify(lowered.program);
+  return lowered;
+}
+
+}  // namespace stax::lowering

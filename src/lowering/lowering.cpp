@@ -1,0 +1,373 @@
+#include "lowering/lowering.h"
+
+#include <fmt/core.h>
+
+#include <unordered_map>
+
+#include "loops/analysis.h"
+#include "lowering/scalar.h"
+#include "support/check.h"
+
+namespace stax::lowering {
+
+using loops::BodyBuilder;
+using loops::BufferId;
+using loops::BufferRole;
+using loops::Inst;
+using loops::OpCode;
+using loops::ValueId;
+
+namespace {
+
+Symbol index_symbol(size_t k) {
+  return {SymbolKind::index, static_cast<int32_t>(k)};
+}
+Symbol reduction_symbol(size_t k) {
+  return {SymbolKind::reduction, static_cast<int32_t>(k)};
+}
+
+Index symbols(size_t count, Symbol (*symbol)(size_t)) {
+  Index out;
+  for (size_t k = 0; k < count; ++k) out.emplace_back(symbol(k));
+  return out;
+}
+
+// While lowering, an index expression names a computed index by Symbol{indirect, id of the value}.
+// Instructions name it t0, t1, ... and list the ids. These convert between both forms.
+Expr to_local(Expr e, std::vector<ValueId>& ids) {
+  if (!e.contains(SymbolKind::indirect)) return e;
+  return substitute(e, [&](Symbol s) -> std::optional<Expr> {
+    if (s.kind != SymbolKind::indirect) return std::nullopt;
+    size_t at = 0;
+    while (at < ids.size() && ids[at] != s.number) ++at;
+    if (at == ids.size()) ids.push_back(s.number);
+    return Expr(Symbol{SymbolKind::indirect, static_cast<int32_t>(at)});
+  });
+}
+
+Expr to_global(Expr e, const std::vector<ValueId>& ids) {
+  if (ids.empty()) return e;
+  return substitute(e, [&](Symbol s) -> std::optional<Expr> {
+    if (s.kind != SymbolKind::indirect) return std::nullopt;
+    return Expr(Symbol{SymbolKind::indirect, ids[s.number]});
+  });
+}
+
+bool reads_index(const Inst& inst) {
+  return inst.op == OpCode::load || inst.op == OpCode::index_value || inst.op == OpCode::check_index ||
+         inst.op == OpCode::store || inst.op == OpCode::atomic_add;
+}
+
+// Operand position of an instruction's mask, where it takes one.
+std::optional<size_t> mask_position(OpCode op) {
+  if (op == OpCode::load) return 0;
+  if (op == OpCode::check_index) return 1;
+  return std::nullopt;
+}
+
+Expr flat_offset(const Lazy& t, const Index& index) {
+  Expr e = t.offset;
+  for (size_t k = 0; k < index.size(); ++k) e = e + index[k] * t.strides[k];
+  return e;
+}
+
+}  // namespace
+
+// Rebuilds a formula with index symbols replaced and loads predicated; memoised, iterative over the needed
+// values only.
+ValueId Lowering::reindex(ValueId root, const Index& index, ValueId mask) {
+  std::vector<char> needed(static_cast<size_t>(root) + 1, 0);
+  needed[root] = 1;
+  for (ValueId v = root; v >= 0; --v) {
+    if (!needed[v]) continue;
+    for (const ValueId a : body_[v].args) needed[a] = 1;
+    for (const ValueId a : body_[v].indirect) needed[a] = 1;
+  }
+  const auto map = [&](Symbol s) -> std::optional<Expr> {
+    if (s.kind != SymbolKind::index) return std::nullopt;
+    return index[s.number];
+  };
+  std::vector<ValueId> copy(static_cast<size_t>(root) + 1, -1);
+  for (ValueId v = 0; v <= root; ++v) {
+    if (!needed[v]) continue;
+    Inst inst = body_[v];
+    for (ValueId& a : inst.args) a = copy[a];
+    if (reads_index(inst)) {
+      // The instruction's own t0, t1, ... become global names of the copies before index symbols are
+      // replaced, so that indirect symbols inside `index` are not confused with them.
+      std::vector<ValueId> ids;
+      for (const ValueId a : inst.indirect) ids.push_back(copy[a]);
+      const Expr global = to_global(inst.index, ids);
+      inst.indirect.clear();
+      inst.index = to_local(substitute(global, map), inst.indirect);
+    }
+    if (const auto at = mask_position(inst.op); at && mask >= 0) {
+      if (inst.args.size() > *at) {
+        inst.args[*at] = body_.binary(OpCode::bitwise_and, inst.args[*at], mask);
+      } else {
+        inst.args.push_back(mask);
+      }
+    }
+    copy[v] = body_.add(std::move(inst));
+  }
+  return copy[root];
+}
+
+V Lowering::load(const Lazy& tensor, const Index& index) {
+  STAX_ASSERT(index.size() == tensor.sizes.size(), "lowering: {} indices for a tensor of rank {}",
+              index.size(), tensor.sizes.size());
+  if (tensor.stored()) {
+    std::vector<ValueId> ids;
+    const Expr local = to_local(flat_offset(tensor, index), ids);
+    return {&body_, body_.load(tensor.buffer, tensor.dtype, local, ids)};
+  }
+  bool identity = true;
+  for (size_t k = 0; k < index.size(); ++k) identity &= index[k] == Expr(index_symbol(k));
+  return {&body_, identity ? tensor.formula : reindex(tensor.formula, index, -1)};
+}
+
+V Lowering::masked_load(const Lazy& tensor, const Index& index, V mask, V other) {
+  V value;
+  if (tensor.stored()) {
+    std::vector<ValueId> ids;
+    const Expr local = to_local(flat_offset(tensor, index), ids);
+    value = {&body_, body_.load(tensor.buffer, tensor.dtype, local, ids, mask.id)};
+  } else {
+    value = {&body_, reindex(tensor.formula, index, mask.id)};
+  }
+  return where(mask, cast(value, other.dtype()), other);
+}
+
+Expr Lowering::indirect(V v) {
+  const Inst& inst = body_[v.id];
+  if (inst.op == OpCode::index_value) return to_global(inst.index, inst.indirect);
+  if (inst.op == OpCode::constant) return Expr(inst.constant.as_int());
+  return Expr(Symbol{SymbolKind::indirect, v.id});
+}
+
+Expr Lowering::checked(V v, Expr size, bool wrap) {
+  Inst inst;
+  inst.op = OpCode::check_index;
+  inst.dtype = DType::int64;
+  inst.args = {cast(v, DType::int64).id};
+  inst.index = size;
+  inst.number = wrap ? 1 : 0;
+  return Expr(Symbol{SymbolKind::indirect, body_.add(std::move(inst))});
+}
+
+V Lowering::constant(DType dtype, double value) {
+  return {&body_, body_.constant(loops::compute_dtype(dtype), value)};
+}
+V Lowering::constant(DType dtype, int64_t value) {
+  return {&body_, body_.int_constant(loops::compute_dtype(dtype), value)};
+}
+
+V Lowering::number(const Number& number, DType dtype) {
+  if (number.is_float()) return constant(dtype, number.floating);
+  if (number.integer.is_constant()) return constant(dtype, number.integer.value());
+  return cast(index_value(number.integer), dtype);
+}
+
+V Lowering::index_value(Expr e) {
+  std::vector<ValueId> ids;
+  const Expr local = to_local(e, ids);
+  return {&body_, body_.index_value(local, ids)};
+}
+
+V Lowering::scalar(DType dtype, int32_t number) {
+  Inst inst;
+  inst.op = OpCode::scalar;
+  inst.dtype = dtype;
+  inst.number = number;
+  return {&body_, body_.add(std::move(inst))};
+}
+
+V Lowering::random_bits(Expr counter, int32_t word) {
+  if (program_.scalars.empty()) program_.scalars = {DType::int64, DType::int64};
+  Inst inst;
+  inst.op = OpCode::random_bits;
+  inst.dtype = DType::int64;
+  inst.args = {scalar(DType::int64, 0).id, (scalar(DType::int64, 1) + index_value(counter)).id};
+  inst.number = word;
+  return {&body_, body_.add(std::move(inst))};
+}
+
+Lazy Lowering::pointwise(DType dtype, std::vector<Expr> sizes, const std::function<V(const Index&)>& value) {
+  Lazy out;
+  out.dtype = dtype;
+  out.sizes = std::move(sizes);
+  out.formula = cast(value(symbols(out.sizes.size(), index_symbol)), dtype).id;
+  return out;
+}
+
+BufferId Lowering::new_buffer(DType dtype, std::vector<Expr> sizes, std::vector<Expr> strides,
+                              BufferRole role) {
+  loops::Buffer buffer;
+  const auto id = static_cast<BufferId>(program_.buffers.size());
+  buffer.name = fmt::format("buf{}", id);
+  buffer.dtype = dtype;
+  buffer.sizes = std::move(sizes);
+  buffer.strides = std::move(strides);
+  buffer.role = role;
+  program_.buffers.push_back(std::move(buffer));
+  return id;
+}
+
+Lazy Lowering::new_tensor(DType dtype, std::vector<Expr> sizes, std::vector<Expr> strides) {
+  Lazy out;
+  out.dtype = dtype;
+  out.sizes = sizes;
+  out.strides = strides;
+  out.buffer = new_buffer(dtype, std::move(sizes), std::move(strides), BufferRole::intermediate);
+  return out;
+}
+
+// Appends a node that stores `stores` (values of body_), copied with their indices simplified by the node's
+// ranges.
+void Lowering::emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges,
+                    const std::vector<Store>& stores) {
+  Ranges known = env_.ranges();
+  for (size_t k = 0; k < ranges.size(); ++k) known.set_extent(index_symbol(k), ranges[k]);
+  for (size_t k = 0; k < reduction_ranges.size(); ++k)
+    known.set_extent(reduction_symbol(k), reduction_ranges[k]);
+
+  std::vector<ValueId> roots;
+  for (const Store& s : stores) {
+    roots.push_back(s.value);
+    roots.insert(roots.end(), s.indirect.begin(), s.indirect.end());
+  }
+  ValueId last = -1;
+  for (const ValueId r : roots) last = std::max(last, r);
+  std::vector<char> needed(static_cast<size_t>(last + 1), 0);
+  for (const ValueId r : roots) needed[r] = 1;
+  for (ValueId v = last; v >= 0; --v) {
+    if (!needed[v]) continue;
+    for (const ValueId a : body_[v].args) needed[a] = 1;
+    for (const ValueId a : body_[v].indirect) needed[a] = 1;
+  }
+  BodyBuilder out;
+  std::vector<ValueId> copy(static_cast<size_t>(last + 1), -1);
+  for (ValueId v = 0; v <= last; ++v) {
+    if (!needed[v]) continue;
+    Inst inst = body_[v];
+    for (ValueId& a : inst.args) a = copy[a];
+    for (ValueId& a : inst.indirect) a = copy[a];
+    if (reads_index(inst)) inst.index = simplify(inst.index, known);
+    copy[v] = out.add(std::move(inst));
+  }
+  for (const Store& s : stores) {
+    Inst inst;
+    inst.op = s.accumulate ? OpCode::atomic_add : OpCode::store;
+    inst.dtype = program_.buffers[s.buffer].dtype;
+    inst.args = {copy[s.value]};
+    inst.buffer = s.buffer;
+    inst.index = simplify(s.index, known);
+    for (const ValueId a : s.indirect) inst.indirect.push_back(copy[a]);
+    out.add(std::move(inst));
+  }
+  loops::Node node;
+  node.name = fmt::format("op{}", program_.nodes.size());
+  node.origin = origin_;
+  node.ranges = std::move(ranges);
+  node.reduction_ranges = std::move(reduction_ranges);
+  node.body = out.take();
+  program_.nodes.push_back(std::move(node));
+}
+
+std::vector<Lazy> Lowering::reduce(const Reduction& reduction) {
+  const Index i = symbols(reduction.sizes.size(), index_symbol);
+  const Index r = symbols(reduction.reduced.size(), reduction_symbol);
+  std::vector<ValueId> operands;
+  for (const V& v : reduction.value(i, r)) operands.push_back(cast(v, reduction.accumulate).id);
+  const auto dtype = [&](int32_t k) { return loops::result_dtype(reduction.op, k, reduction.accumulate); };
+  const ValueId first = body_.reduce(reduction.op, dtype(0), operands);
+  std::vector<V> results = {{&body_, first}};
+  for (int32_t k = 1; k < reduction.results; ++k)
+    results.push_back({&body_, body_.result(first, k, dtype(k))});
+  const std::vector<V> finished = reduction.finish ? reduction.finish(results) : results;
+  std::vector<Lazy> out;
+  std::vector<Store> stores;
+  for (size_t k = 0; k < reduction.dtypes.size(); ++k) {
+    out.push_back(
+        new_tensor(reduction.dtypes[k], reduction.sizes, graph::contiguous_strides(reduction.sizes)));
+    stores.push_back(
+        {out.back().buffer, flat_offset(out.back(), i), cast(finished[k], reduction.dtypes[k]).id});
+  }
+  emit(reduction.sizes, reduction.reduced, stores);
+  return out;
+}
+
+std::vector<Lazy> Lowering::scan(OpCode op, DType accumulate, std::vector<Expr> sizes,
+                                 const std::function<V(const Index&)>& value, std::vector<DType> dtypes) {
+  std::vector<Expr> outer(sizes.begin(), sizes.end() - 1);
+  Index index = symbols(outer.size(), index_symbol);
+  index.emplace_back(reduction_symbol(0));
+  const V operand = cast(value(index), accumulate);
+  const ValueId first = body_.reduce(op, loops::result_dtype(op, 0, accumulate), {operand.id});
+  std::vector<Lazy> out;
+  std::vector<Store> stores;
+  for (size_t k = 0; k < dtypes.size(); ++k) {
+    const auto number = static_cast<int32_t>(k);
+    const DType dtype = loops::result_dtype(op, number, accumulate);
+    const V result = {&body_, k == 0 ? first : body_.result(first, number, dtype)};
+    out.push_back(new_tensor(dtypes[k], sizes, graph::contiguous_strides(sizes)));
+    stores.push_back({out.back().buffer, flat_offset(out.back(), index), cast(result, dtypes[k]).id});
+  }
+  emit(outer, {sizes.back()}, stores);
+  return out;
+}
+
+Lazy Lowering::scatter(const Lazy& base, std::vector<Expr> sizes,
+                       const std::function<Index(const Index&)>& target,
+                       const std::function<V(const Index&)>& value, bool accumulate) {
+  const Lazy out = copy(base, graph::contiguous_strides(base.sizes));
+  const Index i = symbols(sizes.size(), index_symbol);
+  const Index at = target(i);
+  Store store{out.buffer, Expr(), cast(value(i), out.dtype).id};
+  store.index = to_local(flat_offset(out, at), store.indirect);
+  store.accumulate = accumulate;
+  emit(std::move(sizes), {}, {store});
+  return out;
+}
+
+Lazy Lowering::copy(const Lazy& tensor, const std::vector<Expr>& strides) {
+  const Lazy out = new_tensor(tensor.dtype, tensor.sizes, strides);
+  store_to(out, tensor);
+  return out;
+}
+
+void Lowering::store_to(const Lazy& target, const Lazy& value) {
+  const Index i = symbols(target.sizes.size(), index_symbol);
+  emit(target.sizes, {}, {{target.buffer, flat_offset(target, i), cast(load(value, i), target.dtype).id}});
+}
+
+Lazy Lowering::realize(const Lazy& tensor) {
+  return tensor.stored() ? tensor : copy(tensor, graph::contiguous_strides(tensor.sizes));
+}
+
+Lazy Lowering::realize(const Lazy& tensor, const std::vector<Expr>& strides) {
+  return tensor.stored() ? tensor : copy(tensor, strides);
+}
+
+std::vector<Lazy> Lowering::external(const std::string& function, const graph::LazyArgs& args,
+                                     const std::vector<graph::TensorMeta>& results) {
+  const auto operand = [&](const Lazy& t) {
+    const Lazy stored = realize(t);
+    return loops::Operand{stored.buffer, stored.dtype, stored.sizes, stored.strides, stored.offset};
+  };
+  loops::Node node;
+  node.kind = loops::NodeKind::external;
+  node.origin = origin_;
+  node.function = function;
+  for (const auto& a : args.values()) node.arguments.push_back(map_tensors<loops::Operand>(a, operand));
+  std::vector<Lazy> out;
+  for (const graph::TensorMeta& m : results) {
+    out.push_back(new_tensor(m.dtype, m.sizes, m.strides));
+    node.results.push_back(operand(out.back()));
+  }
+  node.name = fmt::format("op{}", program_.nodes.size());
+  program_.nodes.push_back(std::move(node));
+  return out;
+}
+
+}  // namespace stax::lowering

@@ -1,0 +1,92 @@
+#include "ops/reduction_rules.h"
+
+#include <algorithm>
+
+#include "lowering/scalar.h"
+#include "support/check.h"
+
+namespace stax::ops {
+
+using graph::TensorMeta;
+using lowering::Index;
+using lowering::Lazy;
+using lowering::Lowering;
+using lowering::V;
+
+template <class T>
+std::vector<int64_t> reduced_dims(const graph::Bound<T>& args) {
+  const auto& name = args.schema().name;
+  const int64_t rank = static_cast<int64_t>(args.tensor(0).sizes.size());
+  std::vector<int64_t> dims;
+  if (args.schema().position("dim") >= 0) {
+    const auto& dim = args["dim"];
+    if (const auto* list = std::get_if<std::vector<Expr>>(&dim.value)) {
+      for (const Expr d : *list) dims.push_back(graph::wrap_dim(d.value(), rank, name));
+    } else if (!dim.is_none()) {
+      dims.push_back(graph::wrap_dim(dim.integer().value(), rank, name));
+    }
+  }
+  if (dims.empty()) {
+    for (int64_t d = 0; d < rank; ++d) dims.push_back(d);
+  }
+  std::sort(dims.begin(), dims.end());
+  const auto twice = std::adjacent_find(dims.begin(), dims.end());
+  STAX_CHECK(twice == dims.end(), "{}: dimension {} is given twice", name, *twice);
+  if (rank == 0) dims.clear();
+  return dims;
+}
+
+template std::vector<int64_t> reduced_dims(const graph::Bound<TensorMeta>& args);
+template std::vector<int64_t> reduced_dims(const graph::Bound<Lazy>& args);
+template std::vector<int64_t> reduced_dims(const graph::Bound<graph::Var>& args);
+
+namespace {
+
+bool contains(const std::vector<int64_t>& dims, size_t d) {
+  return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
+}
+
+}  // namespace
+
+TensorMeta reduced_meta(const TensorMeta& self, const std::vector<int64_t>& dims, bool keepdim, DType dtype) {
+  std::vector<Expr> sizes;
+  for (size_t d = 0; d < self.sizes.size(); ++d) {
+    if (!contains(dims, d)) {
+      sizes.push_back(self.sizes[d]);
+    } else if (keepdim) {
+      sizes.emplace_back(1);
+    }
+  }
+  return graph::dense(dtype, std::move(sizes), self.device);
+}
+
+Lazy reduce_dims(Lowering& lowering, const Lazy& x, const std::vector<int64_t>& dims, bool keepdim,
+                 const DimReduction& reduction) {
+  Lowering::Reduction loops{.op = reduction.op, .accumulate = reduction.accumulate};
+  for (size_t d = 0; d < x.sizes.size(); ++d)
+    (contains(dims, d) ? loops.reduced : loops.sizes).push_back(x.sizes[d]);
+  loops.dtypes = {reduction.result};
+  loops.value = [&](const Index& i, const Index& r) {
+    Index at;
+    size_t next_i = 0, next_r = 0;
+    for (size_t d = 0; d < x.sizes.size(); ++d) at.push_back(contains(dims, d) ? r[next_r++] : i[next_i++]);
+    const V v = lowering.load(x, at);
+    return std::vector<V>{reduction.prepare ? reduction.prepare(v) : v};
+  };
+  const Expr count = product(loops.reduced);
+  if (reduction.finish) {
+    loops.finish = [&](const std::vector<V>& v) { return std::vector<V>{reduction.finish(v[0], count)}; };
+  }
+  Lazy out = lowering.reduce(loops)[0];
+  return keepdim ? with_kept_dims(out, dims, x.sizes.size()) : out;
+}
+
+Lazy with_kept_dims(Lazy t, const std::vector<int64_t>& dims, size_t rank) {
+  std::vector<Expr> sizes;
+  for (size_t d = 0, next = 0; d < rank; ++d) sizes.push_back(contains(dims, d) ? Expr(1) : t.sizes[next++]);
+  t.sizes = sizes;
+  t.strides = graph::contiguous_strides(sizes);
+  return t;
+}
+
+}  // namespace stax::ops

@@ -1,0 +1,46 @@
+// What the rows of reductions share: which dims are reduced, the shape of the result, and the lowering.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "graph/builder.h"
+#include "lowering/lowering.h"
+
+namespace stax::ops {
+
+/// Dims to reduce, counted from the front and sorted: argument `dim` (absent, None or empty: all). UserError
+/// for a dim that is out of range or given twice.
+template <class T>
+std::vector<int64_t> reduced_dims(const graph::Bound<T>& args);
+
+/// Argument `keepdim`, false where the operator has none.
+template <class T>
+bool keepdim(const graph::Bound<T>& args) {
+  return args.schema().position("keepdim") >= 0 && args["keepdim"].boolean();
+}
+
+/// A row-major result without (or, keepdim, with size 1 in) the reduced dims.
+graph::TensorMeta reduced_meta(const graph::TensorMeta& self, const std::vector<int64_t>& dims, bool keepdim,
+                               DType dtype);
+
+struct DimReduction {
+  loops::OpCode op;
+  DType accumulate;  // dtype that the values are converted to before they are reduced
+  DType result;      // dtype of the stored result
+  /// Applied to each value before it is converted; identity by default.
+  std::function<lowering::V(lowering::V)> prepare;
+  /// Applied to the reduction's result in its accumulating dtype; identity by default. `count` is the number
+  /// of values.
+  std::function<lowering::V(lowering::V result, Expr count)> finish;
+};
+
+/// Reduces `dims` of x. Long reductions with few results are split in two levels.
+lowering::Lazy reduce_dims(lowering::Lowering& lowering, const lowering::Lazy& x,
+                           const std::vector<int64_t>& dims, bool keepdim, const DimReduction& reduction);
+
+/// A stored row-major result seen with its reduced dims kept as size 1; `rank` is that of the tensor that was
+/// reduced.
+lowering::Lazy with_kept_dims(lowering::Lazy t, const std::vector<int64_t>& dims, size_t rank);
+
+}  // namespace stax::ops

@@ -1,0 +1,53 @@
+#include "lowering/lowering.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/builder.h"
+#include "graph/pass_table.h"
+#include "ops/table.h"
+
+namespace stax {
+namespace {
+
+using graph::Builder;
+using graph::Graph;
+using graph::num;
+using graph::Var;
+
+struct Fixture : testing::Test {
+  ShapeEnv env;
+  Graph graph;
+  Builder b{ops::table(), env, graph};
+
+  lowering::Lowered lower(std::vector<Var> outputs) {
+    for (const Var& v : outputs) graph.outputs.push_back({v.value(), -1});
+    const Graph done = graph::run_passes({ops::table(), env}, graph);
+    return lowering::lower(ops::table(), done, env);
+  }
+};
+
+TEST_F(Fixture, ChainOfPointwiseOperatorsIsOneNode) {
+  const Var x = b.input(graph::dense(kFloat32, {4, 5}));
+  const Var y = b.input(graph::dense(kFloat32, {5}));
+  const auto lowered = lower({b.call("exp", {x * num(2) + y})});
+  ASSERT_EQ(lowered.program.nodes.size(), 1u) << lowered.program.str();
+  EXPECT_EQ(lowered.program.nodes[0].reads().size(), 2u);
+}
+
+TEST_F(Fixture, ReductionReadsItsProducerInline) {
+  const Var x = b.input(graph::dense(kFloat32, {64, 128}));
+  const auto lowered = lower({b.call("sum.dim_IntList", {x * x, std::vector<Expr>{-1}})});
+  ASSERT_EQ(lowered.program.nodes.size(), 1u) << lowered.program.str();
+  EXPECT_EQ(lowered.program.nodes[0].reduction_ranges, std::vector<Expr>{128});
+}
+
+TEST_F(Fixture, TransposedFormulaIsReadThroughItsIndexMap) {
+  const Var x = b.input(graph::dense(kFloat32, {3, 4}));
+  const auto lowered = lower({b.call("permute", {b.call("exp", {x}), std::vector<Expr>{1, 0}}) + num(1)});
+  ASSERT_EQ(lowered.program.nodes.size(), 1u) << lowered.program.str();
+  // Element (i0, i1) of the 4x3 result comes from element (i1, i0) of the row-major 3x4 input.
+  EXPECT_NE(lowered.program.str().find("in0[i0 + 4*i1]"), std::string::npos) << lowered.program.str();
+}
+
+}  // namespace
+}  // namespace stax
