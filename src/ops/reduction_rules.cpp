@@ -16,7 +16,7 @@ using lowering::V;
 template <class T>
 std::vector<int64_t> reduced_dims(const graph::Bound<T>& args) {
   const auto& name = args.schema().name;
-  const int64_t rank = static_cast<int64_t>(args.tensor(0).sizes.size());
+  const int64_t rank = args.tensor(0).dim();
   std::vector<int64_t> dims;
   if (args.schema().position("dim") >= 0) {
     const auto& dim = args["dim"];
