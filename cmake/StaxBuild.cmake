@@ -30,6 +30,20 @@ function(stax_layer name)
   set_property(GLOBAL APPEND PROPERTY STAX_LAYERS stax_${name})
 endfunction()
 
+# stax_layer_protobuf(NAME FILE): adds the code that protoc makes of src/FILE; it is included as "FILE" with .pb.h.
+function(stax_layer_protobuf name file)
+  if(NOT TARGET stax_${name})
+    return()
+  endif()
+  set(generated ${PROJECT_BINARY_DIR}/generated)
+  string(REGEX REPLACE "\\.proto$" ".pb" stem ${generated}/${file})
+  add_custom_command(OUTPUT ${stem}.cc ${stem}.h
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${generated}
+    COMMAND protobuf::protoc -I ${CMAKE_CURRENT_SOURCE_DIR} --cpp_out=${generated} ${CMAKE_CURRENT_SOURCE_DIR}/${file}
+    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${file} VERBATIM)
+  target_sources(stax_${name} PRIVATE ${stem}.cc ${stem}.h)
+endfunction()
+
 function(stax_add_subdirectory_if_present folder)
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt)
     add_subdirectory(${folder})

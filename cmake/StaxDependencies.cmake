@@ -11,6 +11,7 @@ stax_find_dependency(Threads)
 stax_find_dependency(fmt)
 stax_find_dependency(OpenSSL COMPONENTS Crypto)
 stax_find_dependency(ZLIB)
+stax_find_dependency(Protobuf)
 
 # Only headers, and only inside.
 find_package(nlohmann_json REQUIRED)

@@ -48,8 +48,9 @@ enum class OpKind : uint8_t {
   X(load, leaf)                                                                                              \
   X(constant, leaf)                                                                                          \
   X(index_value, leaf)                                                                                       \
-  X(scalar, leaf) X(abs, unary) X(neg, unary) X(reciprocal, unary) X(sign, unary) X(relu, unary) X(          \
-      sqrt, unary) X(rsqrt, unary) X(exp, unary) X(exp2, unary) X(expm1, unary) X(log, unary) X(log2, unary) \
+  X(scalar, leaf)                                                                                            \
+  X(abs, unary) X(neg, unary) X(reciprocal, unary) X(sign, unary) X(relu, unary) X(sqrt, unary) X(           \
+      rsqrt, unary) X(exp, unary) X(exp2, unary) X(expm1, unary) X(log, unary) X(log2, unary)                \
       X(log10, unary) X(log1p, unary) X(sin, unary) X(cos, unary) X(tan, unary) X(asin, unary) X(            \
           acos, unary) X(atan, unary) X(sinh, unary) X(cosh, unary) X(tanh, unary) X(asinh, unary)           \
           X(acosh, unary) X(atanh, unary) X(sigmoid, unary) X(erf, unary) X(erfc, unary) X(erfinv, unary) X( \

@@ -124,8 +124,7 @@ std::string node_text(const Program& p, const Node& n) {
   std::string out = fmt::format("node {} {} {}", n.name, quoted(n.origin), ranges_text(n.ranges, 'i'));
   if (!n.reduction_ranges.empty()) out += " " + ranges_text(n.reduction_ranges, 'r');
   out += "\n";
-  for (size_t i = 0; i < n.body.size(); ++i) out += "  " + inst_text(p, n.body[i], i);
-  return out;
+  return out + body_text(p, n.body, 2);
 }
 
 void read_operands(const Argument<Operand>& argument, std::vector<BufferId>& out) {
@@ -153,6 +152,14 @@ std::vector<BufferId> Node::writes() const {
   for (const auto& r : results) add_once(out, r.buffer);
   for (const Inst& inst : body) {
     if (info(inst.op).kind == OpKind::store) add_once(out, inst.buffer);
+  }
+  return out;
+}
+
+std::string body_text(const Program& program, const Body& body, int indent) {
+  std::string out;
+  for (size_t i = 0; i < body.size(); ++i) {
+    out += std::string(static_cast<size_t>(indent), ' ') + inst_text(program, body[i], i);
   }
   return out;
 }

@@ -81,6 +81,9 @@ struct Program {
   std::string str() const;
 };
 
+/// The instructions of `body`, one a line, each indented by `indent` spaces: what str() prints below a node.
+std::string body_text(const Program& program, const Body& body, int indent);
+
 /// Raises InternalError, naming the node and the rule, unless the program is well formed: operands before
 /// uses, dtypes as the table of instructions says, symbols bound by ranges, values of reduction space stored
 /// only under indices that use reduction variables, every intermediate and output written before it is read,

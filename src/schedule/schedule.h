@@ -19,8 +19,11 @@ struct Member {
 };
 
 /// One kernel, or one external call. Members come in dependence order. A member that loads what an earlier
-/// member stored loads it at the same index expression, so the value can stay in a register (or, for a value
-/// over reduction space that a later pass needs, be recomputed or kept in a row buffer).
+/// member stored loads it at the same index expression, so the value can stay in a register, rounded to the
+/// buffer's dtype (or, for a value over reduction space that a later pass needs, be recomputed or kept in a
+/// row buffer). Points of `ranges` are independent of each other. A buffer that a member overwrites after
+/// members read it is overwritten in the last pass over the reduction, so that recomputing is safe until
+/// then. reduction_ranges is [1], not empty, where a reduction has one element.
 struct Group {
   std::string name;       // "fused_relu_mul_sum_0": from the origins of its nodes, numbered
   bool external = false;  // members.size() == 1, body unused

@@ -63,6 +63,9 @@ class CheckLayers(unittest.TestCase):
         self.refuses("src/upper/a.cpp", "\n" * 1001, "1001 lines")
         self.assertEqual(problems(files={"src/upper/a.cpp": "\n" * 1000}), [])
 
+    def test_thread_local_state(self):
+        self.refuses("src/upper/a.cpp", "thread_local int depth;\n", "thread-local")
+
     def test_long_function(self):
         def function(lines):
             return "namespace a {\n\nint f(int x,\n      int y) {\n" + "  x;\n" * lines + "}\n\nint t[] = {\n" + "  1,\n" * 200 + "};\n\n}  // namespace a\n"

@@ -21,7 +21,7 @@ outputs [out0]
 scalars [float64, int64]
 bind s0 size 0 1
 node op0 "sum \"x\"" [i0 < 64] [r0 < s0]
-  v0 = load float32 in0[r0 + s0*i0]
+  v0 = load float32 in0[i0*s0 + r0]
   v1 = reduce_argmax int64 v0
   v2 = result float32 v1 number 1
   v3 = load bool in1[i0]

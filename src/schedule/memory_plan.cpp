@@ -1,0 +1,248 @@
+#include "schedule/memory_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "support/check.h"
+#include "symbolic/shape_env.h"
+
+namespace stax::schedule {
+
+using loops::BufferId;
+using loops::BufferRole;
+
+Expr storage_bytes(const loops::Buffer& buffer) {
+  Expr elements = 1;
+  for (size_t d = 0; d < buffer.sizes.size(); ++d) {
+    if (buffer.sizes[d].is(0)) return 0;
+    elements += (buffer.sizes[d] - 1) * buffer.strides[d];
+  }
+  return elements * itemsize(buffer.dtype);
+}
+
+std::vector<std::vector<int32_t>> group_dependences(const std::vector<Group>& groups,
+                                                    const std::vector<std::vector<int32_t>>& dependences) {
+  std::vector<int32_t> group_of(dependences.size(), -1);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (const Member& m : groups[g].members) group_of[m.node] = static_cast<int32_t>(g);
+  }
+  std::vector<std::vector<int32_t>> out(groups.size());
+  for (size_t g = 0; g < groups.size(); ++g) {
+    std::set<int32_t> before;
+    for (const Member& m : groups[g].members) {
+      for (int32_t d : dependences[m.node]) before.insert(group_of[d]);
+    }
+    before.erase(static_cast<int32_t>(g));
+    out[g].assign(before.begin(), before.end());
+  }
+  return out;
+}
+
+namespace {
+
+/// Intermediates that a group touches, and how many bytes each takes (a guess where symbolic).
+class Liveness {
+ public:
+  Liveness(const loops::Program& program, const std::vector<Group>& groups) {
+    for (const Group& g : groups) {
+      std::set<BufferId> touched;
+      for (const Member& m : g.members) {
+        const loops::Node& n = program.nodes[m.node];
+        for (BufferId b : n.reads()) touched.insert(b);
+        for (BufferId b : n.writes()) touched.insert(b);
+      }
+      for (BufferId b : g.local) touched.erase(b);
+      std::erase_if(touched, [&](BufferId b) { return program.buffers[b].role != BufferRole::intermediate; });
+      for (BufferId b : touched) {
+        ++users_[b];
+        bytes_[b] = guess(storage_bytes(program.buffers[b]));
+      }
+      touched_.push_back(std::move(touched));
+    }
+  }
+
+  struct Change {
+    int64_t allocated = 0, freed = 0;
+  };
+  Change change(int32_t group) const {
+    Change c;
+    for (BufferId b : touched_[group]) {
+      if (!live_.count(b)) c.allocated += bytes_.at(b);
+      if (users_.at(b) == 1) c.freed += bytes_.at(b);
+    }
+    return c;
+  }
+  void run(int32_t group) {
+    const Change c = change(group);
+    now_ += c.allocated;
+    peak_ = std::max(peak_, now_);
+    now_ -= c.freed;
+    for (BufferId b : touched_[group]) {
+      live_.insert(b);
+      --users_[b];
+    }
+  }
+  int64_t peak() const { return peak_; }
+
+ private:
+  static int64_t guess(Expr bytes) {
+    constexpr int64_t kGuess = 256;
+    return evaluate(bytes, [](Symbol) { return kGuess; });
+  }
+
+  std::vector<std::set<BufferId>> touched_;
+  std::map<BufferId, int32_t> users_;
+  std::map<BufferId, int64_t> bytes_;
+  std::set<BufferId> live_;
+  int64_t now_ = 0, peak_ = 0;
+};
+
+struct Order {
+  std::vector<int32_t> groups;
+  int64_t peak = 0;
+};
+
+/// Runs ready groups one by one: the one that adds least live memory, or simply the first.
+Order list_order(Liveness liveness, const std::vector<std::vector<int32_t>>& before, bool greedy) {
+  const int32_t count = static_cast<int32_t>(before.size());
+  std::vector<std::vector<int32_t>> after(count);
+  std::vector<size_t> waiting(count);
+  std::set<int32_t> ready;
+  for (int32_t g = 0; g < count; ++g) {
+    waiting[g] = before[g].size();
+    for (int32_t b : before[g]) after[b].push_back(g);
+    if (waiting[g] == 0) ready.insert(g);
+  }
+  Order out;
+  while (!ready.empty()) {
+    int32_t best = *ready.begin();
+    if (greedy) {
+      const auto growth = [&](int32_t g) {
+        const Liveness::Change c = liveness.change(g);
+        return c.allocated - c.freed;
+      };
+      best = *std::min_element(ready.begin(), ready.end(),
+                               [&](int32_t a, int32_t b) { return growth(a) < growth(b); });
+    }
+    ready.erase(best);
+    liveness.run(best);
+    out.groups.push_back(best);
+    for (int32_t g : after[best]) {
+      if (--waiting[g] == 0) ready.insert(g);
+    }
+  }
+  STAX_ASSERT(out.groups.size() == before.size(), "[schedule] groups depend on each other in a cycle");
+  out.peak = liveness.peak();
+  return out;
+}
+
+int64_t aligned(int64_t bytes) {
+  return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+}
+
+std::vector<Slot> lifetimes(const loops::Program& program, const Schedule& schedule) {
+  std::vector<Slot> out;
+  std::map<BufferId, size_t> at;
+  for (size_t g = 0; g < schedule.groups.size(); ++g) {
+    const Group& group = schedule.groups[g];
+    const auto touch = [&](BufferId b) {
+      if (program.buffers[b].role != BufferRole::intermediate) return;
+      if (std::find(group.local.begin(), group.local.end(), b) != group.local.end()) return;
+      const auto [found, added] = at.emplace(b, out.size());
+      const int32_t now = static_cast<int32_t>(g);
+      if (added) out.push_back({b, 0, storage_bytes(program.buffers[b]), now, now});
+      out[found->second].last = now;
+    };
+    for (const Member& m : group.members) {
+      for (BufferId b : program.nodes[m.node].reads()) touch(b);
+      for (BufferId b : program.nodes[m.node].writes()) touch(b);
+    }
+  }
+  return out;
+}
+
+bool alive_together(const Slot& a, const Slot& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
+
+/// The offset of the smallest gap between `placed` (what lives at the same time) that holds `size` bytes.
+int64_t best_gap(std::vector<std::pair<int64_t, int64_t>> placed, int64_t size) {
+  std::sort(placed.begin(), placed.end());
+  int64_t end = 0, best = -1, best_size = 0;
+  for (const auto& [from, to] : placed) {
+    const int64_t gap = from - end;
+    if (gap >= size && (best < 0 || gap < best_size)) best = end, best_size = gap;
+    end = std::max(end, to);
+  }
+  return best >= 0 ? best : end;
+}
+
+Expr place_fixed(std::vector<Slot>& slots) {
+  std::vector<size_t> order(slots.size());
+  for (size_t k = 0; k < order.size(); ++k) order[k] = k;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return slots[a].size.value() > slots[b].size.value(); });
+  int64_t total = 0;
+  for (size_t n = 0; n < order.size(); ++n) {
+    Slot& slot = slots[order[n]];
+    std::vector<std::pair<int64_t, int64_t>> placed;
+    for (size_t m = 0; m < n; ++m) {
+      const Slot& other = slots[order[m]];
+      const int64_t offset = other.offset.value();
+      if (alive_together(slot, other)) placed.emplace_back(offset, offset + aligned(other.size.value()));
+    }
+    const int64_t size = aligned(slot.size.value()), offset = best_gap(placed, size);
+    slot.offset = offset;
+    total = std::max(total, offset + size);
+  }
+  return total;
+}
+
+Expr place_symbolic(std::vector<Slot>& slots) {
+  struct Shelf {
+    Expr offset, size;
+    int32_t last;
+  };
+  std::vector<Shelf> shelves;
+  Ranges sizes;
+  for (const Slot& s : slots) {
+    for (Symbol symbol : s.size.symbols()) sizes.set(symbol, Interval::at_least(0));
+  }
+  Expr total = 0;
+  for (Slot& slot : slots) {
+    const auto fits = [&](const Shelf& shelf) {
+      return shelf.last < slot.first && decide(le(slot.size, shelf.size), sizes).value_or(false);
+    };
+    const auto found = std::find_if(shelves.begin(), shelves.end(), fits);
+    if (found != shelves.end()) {
+      slot.offset = found->offset;
+      found->last = slot.last;
+      continue;
+    }
+    slot.offset = total;
+    shelves.push_back({total, slot.size, slot.last});
+    total += ceil_div(max(slot.size, 0), kSlotAlignment) * kSlotAlignment;
+  }
+  return total;
+}
+
+}  // namespace
+
+std::vector<int32_t> execution_order(const loops::Program& program, const std::vector<Group>& groups,
+                                     const std::vector<std::vector<int32_t>>& before) {
+  const Liveness liveness(program, groups);
+  Order plain = list_order(liveness, before, false);
+  Order greedy = list_order(liveness, before, true);
+  return greedy.peak < plain.peak ? std::move(greedy.groups) : std::move(plain.groups);
+}
+
+void plan_memory(const loops::Program& program, Schedule& schedule) {
+  schedule.slots = lifetimes(program, schedule);
+  const bool fixed = std::all_of(schedule.slots.begin(), schedule.slots.end(),
+                                 [](const Slot& s) { return s.size.is_constant(); });
+  schedule.arena_bytes = fixed ? place_fixed(schedule.slots) : place_symbolic(schedule.slots);
+}
+
+}  // namespace stax::schedule
