@@ -120,7 +120,7 @@ Var operator/(const Var& a, Number b) {
   return a.builder().call("div.Tensor", {a, b});
 }
 Var operator-(Number a, const Var& b) {
-  return b.builder().call("rsub.Scalar", {b, a});
+  return b.builder().call("rsub.Tensor", {b, a});
 }
 Var operator/(Number a, const Var& b) {
   return b.builder().call("div.Tensor", {a, b});

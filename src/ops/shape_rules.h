@@ -1,0 +1,29 @@
+// What shape operators share: inferring sizes, strides of views, index maps of reshapes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/meta.h"
+#include "symbolic/shape_env.h"
+
+namespace stax::ops {
+
+/// "[2, 3]".
+std::string shape_text(const std::vector<Expr>& sizes);
+
+/// Sizes with a single -1 replaced so that they hold `numel` elements; UserError when they cannot.
+std::vector<Expr> infer_sizes(ShapeEnv& env, std::vector<Expr> sizes, Expr numel, std::string_view op);
+
+/// Strides with which `tensor` is seen as `sizes` (of as many elements) without a copy; nothing when it needs
+/// one.
+std::optional<std::vector<Expr>> view_strides(ShapeEnv& env, const graph::TensorMeta& tensor,
+                                              const std::vector<Expr>& sizes);
+
+/// Index into a tensor of `from` sizes of the element at `index` of its reshape to `to` sizes.
+std::vector<Expr> reshape_index(const std::vector<Expr>& from, const std::vector<Expr>& to,
+                                const std::vector<Expr>& index);
+
+}  // namespace stax::ops
