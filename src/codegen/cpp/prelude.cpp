@@ -94,6 +94,17 @@ std::shared_ptr<const SnippetTable> table_of(VectorShape shape) {
 
 constexpr VectorShape kAnyShape{16, 4};
 
+/// Names that kernels may use: they end in the token of a dtype. The others (p_..., those of libraries) are
+/// the prelude's own and depend on the shape.
+bool is_public(std::string_view name) {
+  if (name == "p_fence" || name == "prefetch") return true;
+  if (name.starts_with("p_")) return false;
+  const std::string_view last = name.substr(name.rfind('_') + 1);
+  for (int i = 0; i < kDTypeCount; ++i)
+    if (last == token(static_cast<DType>(i))) return true;
+  return false;
+}
+
 void emit(const SnippetTable& table, std::string_view name, std::set<std::string, std::less<>>& done,
           std::string& out) {
   if (!done.emplace(name).second) return;
@@ -187,19 +198,20 @@ std::vector<std::string> prelude_names(std::string_view text) {
   std::set<std::string, std::less<>> names;
   auto table = table_of(kAnyShape);
   for_each_identifier(text, [&](std::string_view word) {
-    if (table->snippets().count(word)) names.emplace(word);
+    if (is_public(word) && table->snippets().count(word)) names.emplace(word);
   });
   return {names.begin(), names.end()};
 }
 
 bool is_prelude_name(std::string_view name) {
-  return table_of(kAnyShape)->snippets().count(name) > 0;
+  return is_public(name) && table_of(kAnyShape)->snippets().count(name) > 0;
 }
 
 const std::vector<std::string>& all_prelude_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;
-    for (const auto& [name, text] : table_of(kAnyShape)->snippets()) result.push_back(name);
+    for (const auto& [name, text] : table_of(kAnyShape)->snippets())
+      if (is_public(name)) result.push_back(name);
     return result;
   }();
   return names;

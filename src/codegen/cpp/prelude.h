@@ -44,8 +44,10 @@
 //           acosh atanh sigmoid erf erfc erfinv lgamma digamma cbrt floor ceil trunc round (half to even)
 //   binary  pow atan2 hypot copysign nextafter
 //   ternary fma (fused where the target has it, else two roundings; for polynomials, not for user arithmetic)
-// Results of exp below the smallest normal number are flushed to zero in f32.
-// Kernels compile with -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv.
+// Results of exp below the smallest normal number are flushed to zero.
+// The text may stand inside a namespace, so that one module can hold kernels of several lane counts (kernels
+// are extern "C"). Where it calls a library it says so in a line `// link: NAME`, which runtime::HostCompiler
+// reads. Kernels compile with -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv.
 #pragma once
 
 #include <string>

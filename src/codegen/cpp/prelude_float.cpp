@@ -103,8 +103,8 @@ void add_signs(SnippetTable& table) {
 
 void add_division(SnippetTable& table) {
   const int n = table.shape().lanes;
-  table.raw("fmodf", "extern \"C\" float fmodf(float, float) noexcept;\n");
-  table.raw("fmod", "extern \"C\" double fmod(double, double) noexcept;\n");
+  table.raw("fmodf", "// link: m\nextern \"C\" float fmodf(float, float) noexcept;\n");
+  table.raw("fmod", "// link: m\nextern \"C\" double fmod(double, double) noexcept;\n");
   // A quotient below 2^29 times a float fits a double, so the remainder is exact; the quotient may have been
   // rounded up to the next integer, which the sign of the remainder tells.
   table.raw("p_fmod_f32",
