@@ -1,0 +1,279 @@
+#include "codegen/cpp/printer.h"
+
+#include <map>
+
+#include "codegen/cpp/prelude.h"
+#include "codegen/cpp/spelling.h"
+#include "support/check.h"
+#include "support/code_writer.h"
+
+namespace stax::codegen {
+
+using loops::OpCode;
+
+namespace {
+
+std::string v(Var var) {
+  return fmt::format("v{}", var);
+}
+
+class Printer {
+ public:
+  explicit Printer(const Kernel& kernel) : kernel_(kernel) {}
+
+  std::string print() {
+    const std::string head = fmt::format(
+        "extern \"C\" __attribute__((visibility(\"default\"))) void {}(void* const* buffers, const long* "
+        "sizes, const void* scalars, long* status, "
+        "long begin, long end)",
+        kernel_.info.name);
+    out_.braces(head, [&] {
+      for (size_t k = 0; k < kernel_.arguments.size(); ++k) {
+        const auto type = token(kernel_.arguments[k]);
+        const char* constness = kernel_.written[k] ? "" : "const ";
+        out_.line("{1}{0}* const b{2} = ({1}{0}*)buffers[{2}];", type, constness, k);
+      }
+      for (size_t k = 0; k < kernel_.info.symbols.size(); ++k)
+        out_.line("const long {} = sizes[{}];", spell(kernel_.info.symbols[k]), k);
+      print(kernel_.body);
+    });
+    return out_.take();
+  }
+
+ private:
+  void print(const std::vector<Statement>& list) {
+    for (const Statement& s : list) print(s);
+  }
+
+  void define(const Statement& s, const std::string& value) {
+    out_.line("const auto v{} = {};", s.out, value);
+  }
+
+  static std::string pointer(const Statement& s) {
+    if (s.index.is(0)) return fmt::format("b{}", s.pointer);
+    return fmt::format("b{} + {}", s.pointer, spell(s.index));
+  }
+  static std::string element(const Statement& s) { return fmt::format("b{}[{}]", s.pointer, spell(s.index)); }
+
+  void print(const Statement& s) {
+    switch (s.action) {
+      case Action::compute:
+        return print_compute(s);
+      case Action::constant:
+        return define(s, fmt::format("splat_{}({})", token(s.dtype), spell_constant(s.dtype, s.number)));
+      case Action::scalar:
+        return print_scalar(s);
+      case Action::splat:
+        return define(s, fmt::format("splat_i64({})", spell(s.index)));
+      case Action::iota:
+        return define(s, "iota_i64()");
+      case Action::tail:
+        return define(s, "tail_b8(n)");
+      case Action::load:
+        return define(s, load(s));
+      case Action::horizontal:
+        return print_horizontal(s);
+      case Action::arg_merge:
+        return define(s, fmt::format("splat_i64(k_{}_{}(v{}, v{}))",
+                                     s.op == OpCode::reduce_argmax ? "argmax" : "argmin", token(s.dtype),
+                                     s.args[0], s.args[1]));
+      case Action::check:
+        return define(
+            s, fmt::format("k_check(status, {}, {}, v{}, {}, {})", s.count, s.partial ? "true" : "false",
+                           s.args[0], spell(s.index), s.args.size() > 1 ? v(s.args[1]) : "splat_b8(true)"));
+      case Action::random:
+        return define(s, fmt::format("k_philox(v{}, v{}, {})", s.args[0], s.args[1], s.count));
+      case Action::assign:
+        return out_.line("{}v{} = v{};", s.open ? "auto " : "", s.out, s.args[0]);
+      case Action::store:
+        return print_store(s);
+      case Action::atomic_add:
+        return print_atomic(s);
+      case Action::fence:
+        return out_.line("p_fence();");
+      case Action::let:
+        return out_.line("{} {} = {};", s.symbol == kTailCount ? "const int" : "long", spell(s.symbol),
+                         spell(s.index));
+      case Action::extract:
+        return out_.line("const long {} = v{}[0];", spell(s.symbol), s.args[0]);
+      case Action::set:
+        return out_.line("{} = {};", spell(s.symbol), spell(s.index));
+      case Action::room:
+        return out_.line("const long {} = k_room({}, {}, {});", spell(s.symbol), pointer(s),
+                         itemsize(s.dtype), kernel_.lanes);
+      case Action::array:
+        return print_array(s);
+      case Action::block:
+        return out_.braces("", [&] { print(s.body); });
+      case Action::loop:
+        return print_loop(s);
+      case Action::when:
+        out_.braces(fmt::format("if ({} < {})", spell(s.index), spell(s.end)), [&] { print(s.body); });
+        if (!s.other.empty()) out_.braces("else", [&] { print(s.other); });
+        return;
+    }
+  }
+
+  void print_compute(const Statement& s) {
+    std::vector<std::string> args;
+    for (Var a : s.args) args.push_back(v(a));
+    define(s, spell(s.op, s.dtype, static_cast<DType>(s.count), args));
+  }
+
+  void print_scalar(const Statement& s) {
+    const bool is_float = is_floating_point(kernel_.scalars.at(static_cast<size_t>(s.count)));
+    const std::string value = fmt::format("((const {}*)scalars)[{}]", is_float ? "double" : "long", s.count);
+    const std::string cast =
+        s.dtype == DType::boolean ? value + " != 0" : fmt::format("({}){}", token(s.dtype), value);
+    define(s, fmt::format("splat_{}({})", token(s.dtype), cast));
+  }
+
+  std::string load(const Statement& s) const {
+    const auto type = token(s.dtype);
+    switch (s.access) {
+      case Access::uniform: {
+        std::string value = is_half(s.dtype) ? fmt::format("sload_{}({})", type, pointer(s)) : element(s);
+        if (s.dtype == DType::boolean) value += " != 0";
+        if (s.mask >= 0) value = fmt::format("v{}[0] ? {} : 0", s.mask, value);
+        return fmt::format("splat_{}({})", type, value);
+      }
+      case Access::contiguous:
+        return fmt::format("load{}_{}({}{})", s.partial ? "n" : "", type, pointer(s), s.partial ? ", n" : "");
+      case Access::strided:
+        return fmt::format("gather{}_{}({}, {}{})", s.partial ? "n" : "", type, pointer(s), spell(s.stride),
+                           s.partial ? ", n" : "");
+      case Access::indexed:
+        if (s.mask >= 0)
+          return fmt::format("gatherm_{}({}, v{}, v{})", type, pointer(s), s.lane_index, s.mask);
+        return fmt::format("gatheri_{}({}, v{})", type, pointer(s), s.lane_index);
+    }
+    return {};
+  }
+
+  void print_store(const Statement& s) {
+    const auto type = token(s.dtype);
+    const Var value = s.args[0];
+    switch (s.access) {
+      case Access::uniform: {
+        const std::string mask = s.mask >= 0 ? fmt::format("if (v{}[0]) ", s.mask) : "";
+        if (is_half(s.dtype)) return out_.line("{}sstore_{}({}, v{}[0]);", mask, type, pointer(s), value);
+        return out_.line("{}{} = v{}[0]{};", mask, element(s), value,
+                         s.dtype == DType::boolean ? " != 0" : "");
+      }
+      case Access::contiguous:
+        if (s.partial) return out_.line("storen_{}({}, v{}, n);", type, pointer(s), value);
+        if (!s.stream) return out_.line("store_{}({}, v{});", type, pointer(s), value);
+        return out_.line(
+            "if (k_room({0}, {1}, {2}) == {2}) stream_{3}({0}, v{4}); else store_{3}({0}, v{4});", pointer(s),
+            itemsize(s.dtype), kernel_.lanes, type, value);
+      case Access::strided:
+        return out_.line("scatter{}_{}({}, {}, v{}{});", s.partial ? "n" : "", type, pointer(s),
+                         spell(s.stride), value, s.partial ? ", n" : "");
+      case Access::indexed:
+        if (s.mask >= 0)
+          return out_.line("scatterm_{}({}, v{}, v{}, v{});", type, pointer(s), s.lane_index, value, s.mask);
+        return out_.line("scatteri_{}({}, v{}, v{});", type, pointer(s), s.lane_index, value);
+    }
+  }
+
+  void print_atomic(const Statement& s) {
+    const std::string mask = s.mask >= 0 ? v(s.mask) : "splat_b8(true)";
+    if (s.access == Access::indexed)
+      return out_.line("k_atomic_{}({}, v{}, v{}, {});", token(s.dtype), pointer(s), s.lane_index, s.args[0],
+                       mask);
+    out_.line("k_atomic_{}({}, splat_i64(0), v{}, and_b8(tail_b8(1), {}));", token(s.dtype), pointer(s),
+              s.args[0], mask);
+  }
+
+  void print_horizontal(const Statement& s) {
+    std::string name;
+    switch (s.op) {
+      case OpCode::reduce_sum:
+        name = "hsum";
+        break;
+      case OpCode::reduce_prod:
+        name = "hprod";
+        break;
+      case OpCode::reduce_max:
+      case OpCode::reduce_argmax:
+        name = s.dtype == DType::boolean ? "hany" : "hmax";
+        break;
+      case OpCode::reduce_min:
+      case OpCode::reduce_argmin:
+        name = s.dtype == DType::boolean ? "hall" : "hmin";
+        break;
+      case OpCode::reduce_any:
+        name = "hany";
+        break;
+      case OpCode::reduce_all:
+        name = "hall";
+        break;
+      case OpCode::reduce_xor:
+        name = "k_hxor";
+        break;
+      default:
+        STAX_ASSERT(false, "lanes of {} cannot be merged", loops::info(s.op).name);
+    }
+    define(s, fmt::format("splat_{0}({1}_{0}(v{2}))", token(s.dtype), name, s.args[0]));
+  }
+
+  void print_array(const Statement& s) {
+    const auto type = token(s.dtype);
+    if (!s.partial) return out_.line("{} b{}[{}] __attribute__((aligned(64)));", type, s.pointer, s.count);
+    out_.line("{0}* const b{1} = ({0}*)((char*)buffers[{2}] + {3});", type, s.pointer,
+              kernel_.arguments.size(), s.number.as_int());
+  }
+
+  void print_loop(const Statement& s) {
+    if (s.unroll > 1) out_.line("#pragma GCC unroll {}", s.unroll);
+    const std::string symbol = spell(s.symbol);
+    const std::string start = s.open ? "" : fmt::format("long {} = {}", symbol, spell(s.index));
+    const std::string step = s.step.is(0)   ? ""
+                             : s.step.is(1) ? fmt::format(" ++{}", symbol)
+                                            : fmt::format(" {} += {}", symbol, spell(s.step));
+    out_.braces(fmt::format("for ({}; {} < {};{})", start, symbol, spell(s.end), step),
+                [&] { print(s.body); });
+  }
+
+  const Kernel& kernel_;
+  CodeWriter out_;
+};
+
+}  // namespace
+
+KernelSource print_kernel(const Kernel& kernel) {
+  return {kernel.info, Printer(kernel).print()};
+}
+
+Module print_module(std::span<const Kernel> kernels) {
+  struct Part {
+    std::string text;
+    int vector_bytes = 0;
+  };
+  std::map<int, Part> parts;  // by number of lanes
+  Module module;
+  for (const Kernel& kernel : kernels) {
+    Part& part = parts[kernel.lanes];
+    part.vector_bytes = kernel.vector_bytes;
+    part.text += print_kernel(kernel).source;
+    module.kernels.push_back(kernel.info);
+  }
+  for (const auto& [lanes, part] : parts) {
+    const std::string text = helpers_for(part.text) + part.text;
+    module.source += fmt::format("namespace n{} {{\n", lanes);
+    module.source +=
+        prelude({.vector_bytes = part.vector_bytes, .lanes = lanes, .names = prelude_names(text)});
+    module.source += text;
+    module.source += "}\n";
+  }
+  return module;
+}
+
+Module emit_module(const loops::Program& program, std::span<const schedule::Group> groups,
+                   const schedule::Target& target) {
+  std::vector<Kernel> kernels;
+  for (const schedule::Group& group : groups) kernels.push_back(make_kernel(program, group, target));
+  return print_module(kernels);
+}
+
+}  // namespace stax::codegen

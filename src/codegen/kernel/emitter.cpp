@@ -1,0 +1,456 @@
+#include "codegen/kernel/emitter.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "support/check.h"
+
+namespace stax::codegen {
+
+using loops::Constant;
+using loops::Inst;
+using loops::OpCode;
+using loops::OpKind;
+using loops::ValueId;
+
+namespace {
+
+Constant extreme(DType dtype, bool lowest) {
+  switch (dtype) {
+    case DType::boolean:
+      return Constant::of(int64_t{!lowest});
+    case DType::uint8:
+      return Constant::of(int64_t{lowest ? 0 : 255});
+    case DType::int8:
+      return Constant::of(int64_t{lowest ? -128 : 127});
+    case DType::int16:
+      return Constant::of(int64_t{lowest ? -32768 : 32767});
+    case DType::int32:
+      return Constant::of(
+          int64_t{lowest ? std::numeric_limits<int32_t>::min() : std::numeric_limits<int32_t>::max()});
+    case DType::int64:
+      return Constant::of(lowest ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max());
+    case DType::float16:
+    case DType::bfloat16:
+    case DType::float32:
+    case DType::float64:
+      break;
+  }
+  const double infinity = std::numeric_limits<double>::infinity();
+  return Constant::of(lowest ? -infinity : infinity);
+}
+
+Constant number(DType dtype, int64_t value) {
+  return is_floating_point(dtype) ? Constant::of(static_cast<double>(value)) : Constant::of(value);
+}
+
+}  // namespace
+
+Constant identity_of(OpCode op, DType dtype) {
+  switch (op) {
+    case OpCode::reduce_prod:
+    case OpCode::scan_prod:
+    case OpCode::reduce_all:
+      return number(dtype, 1);
+    case OpCode::reduce_max:
+    case OpCode::reduce_argmax:
+    case OpCode::scan_max:
+    case OpCode::scan_logaddexp:
+      return extreme(dtype, true);
+    case OpCode::reduce_min:
+    case OpCode::reduce_argmin:
+    case OpCode::scan_min:
+      return extreme(dtype, false);
+    default:  // sums, any, xor
+      return number(dtype, 0);
+  }
+}
+
+OpCode fold_of(OpCode op) {
+  switch (op) {
+    case OpCode::reduce_sum:
+    case OpCode::scan_sum:
+      return OpCode::add;
+    case OpCode::reduce_prod:
+    case OpCode::scan_prod:
+      return OpCode::mul;
+    case OpCode::reduce_max:
+      return OpCode::maximum;
+    case OpCode::reduce_min:
+      return OpCode::minimum;
+    case OpCode::reduce_any:
+      return OpCode::bitwise_or;
+    case OpCode::reduce_all:
+      return OpCode::bitwise_and;
+    case OpCode::reduce_xor:
+      return OpCode::bitwise_xor;
+    default:
+      STAX_ASSERT(false, "{} does not fold with one instruction", loops::info(op).name);
+  }
+}
+
+Emitter::Emitter(const loops::Program& program, const schedule::Group& group, const FlatGroup& flat,
+                 const Layout& layout, Kernel& kernel)
+    : out_(&kernel.body), program_(program), group_(group), flat_(flat), layout_(layout), kernel_(kernel) {
+  env_.assign(flat.body.size(), -1);
+  for (const Inst& inst : flat.body)
+    if (inst.buffer >= 0) argument(inst.buffer, loops::info(inst.op).kind == OpKind::store);
+  find_varying();
+}
+
+int32_t Emitter::argument(loops::BufferId buffer, bool written) {
+  auto [it, is_new] = arguments_.emplace(buffer, static_cast<int32_t>(arguments_.size()));
+  if (is_new) {
+    kernel_.info.buffers.push_back(buffer);
+    kernel_.arguments.push_back(program_.buffers[buffer].dtype);
+    kernel_.written.push_back(false);
+  }
+  if (written) kernel_.written[it->second] = true;
+  return it->second;
+}
+
+void Emitter::find_varying() {
+  varies_.assign(flat_.body.size(), false);
+  if (layout_.along == VectorAlong::nothing) return;
+  for (size_t i = 0; i < flat_.body.size(); ++i) {
+    const Inst& inst = flat_.body[i];
+    bool varies = inst.op != OpCode::check_index && inst.index.contains(layout_.vector);
+    for (ValueId a : inst.args) varies = varies || varies_[a];
+    for (ValueId a : inst.indirect) varies = varies || varies_[a];
+    if (loops::info(inst.op).kind == OpKind::reduce) {
+      if (layout_.along == VectorAlong::reduction) varies = false;
+    }
+    if (inst.op == OpCode::result && !varies_[inst.args[0]]) varies = false;
+    varies_[i] = varies;
+  }
+}
+
+Statement& Emitter::add(Statement statement) {
+  out_->push_back(std::move(statement));
+  return out_->back();
+}
+
+void Emitter::in(std::vector<Statement>& list, const Body& body) {
+  auto* outer = out_;
+  auto env = env_;
+  const Var tail = tail_;
+  out_ = &list;
+  body();
+  out_ = outer;
+  env_ = std::move(env);
+  tail_ = tail;
+}
+
+void Emitter::loop(Symbol symbol, Expr begin, Expr end, Expr step, const Body& body) {
+  Statement loop{.action = Action::loop, .index = begin, .end = end, .step = step, .symbol = symbol};
+  const auto from = begin.constant(), to = end.constant();
+  if (from && to && *to - *from <= 8 && step.is(1))
+    loop.unroll = static_cast<int32_t>(std::max<int64_t>(1, *to - *from));
+  in(loop.body, body);
+  add(std::move(loop));
+}
+
+void Emitter::vector_loop(Symbol symbol, Expr lo, Expr hi, const Body& body, const Statement* aligned) {
+  const int64_t lanes = layout_.lanes;
+  const auto extent = (hi - lo).constant();
+  auto tail_part = [&](Expr count) {
+    add({.action = Action::let, .index = count, .symbol = kTailCount});
+    partial_ = true;
+    tail_ = -1;
+    body();
+    partial_ = false;
+  };
+  if (extent && *extent <= 0) return;
+  if (aligned != nullptr) {
+    // One loop whose steps are vectors, but for the first and the last, which end at a boundary.
+    Statement outer{.action = Action::loop, .index = lo, .end = hi, .step = 0, .symbol = symbol};
+    in(outer.body, [&] {
+      Statement room = *aligned;
+      room.action = Action::room;
+      room.symbol = fresh();
+      const Expr count = room.symbol;
+      add(room);
+      const Expr step = let(min(count, hi - Expr(symbol)));
+      Statement when{.action = Action::when, .index = Expr(lanes - 1), .end = step};
+      in(when.body, body);
+      in(when.other, [&] { tail_part(step); });
+      add(std::move(when));
+      add({.action = Action::set, .index = Expr(symbol) + step, .symbol = symbol});
+    });
+    add(std::move(outer));
+    return;
+  }
+  if (extent && *extent % lanes == 0) return loop(symbol, lo, hi, lanes, body);
+  Statement block{.action = Action::block};
+  in(block.body, [&] {
+    add({.action = Action::let, .index = lo, .symbol = symbol});
+    if (!extent || *extent >= lanes) {
+      Statement full{
+          .action = Action::loop, .end = hi - Expr(lanes - 1), .step = lanes, .symbol = symbol, .open = true};
+      in(full.body, body);
+      add(std::move(full));
+    }
+    Statement when{.action = Action::when, .index = symbol, .end = hi};
+    in(when.body, [&] { tail_part(hi - Expr(symbol)); });
+    add(std::move(when));
+  });
+  add(std::move(block));
+}
+
+Symbol Emitter::let(Expr value) {
+  const Symbol symbol = fresh();
+  add({.action = Action::let, .index = value, .symbol = symbol});
+  return symbol;
+}
+
+int32_t Emitter::array(DType dtype, int64_t elements, bool scratch) {
+  const int32_t pointer = static_cast<int32_t>(kernel_.arguments.size()) + arrays_++;
+  Statement s{
+      .action = Action::array, .dtype = dtype, .count = elements, .pointer = pointer, .partial = scratch};
+  if (scratch) {
+    s.number = Constant::of(kernel_.info.scratch_bytes);
+    kernel_.info.scratch_bytes += (elements * std::max<int64_t>(itemsize(dtype), 1) + 63) / 64 * 64;
+  }
+  add(std::move(s));
+  return pointer;
+}
+
+Var Emitter::define(Statement statement) {
+  statement.out = next_var_++;
+  add(std::move(statement));
+  return next_var_ - 1;
+}
+
+Var Emitter::compute(OpCode op, DType dtype, std::vector<Var> args) {
+  add({.action = Action::compute, .op = op, .dtype = dtype, .out = next_var_, .args = std::move(args)});
+  return next_var_++;
+}
+
+Var Emitter::constant(DType dtype, Constant number) {
+  add({.action = Action::constant, .dtype = dtype, .out = next_var_, .number = number});
+  return next_var_++;
+}
+
+Var Emitter::load_array(int32_t pointer, DType dtype, Expr index) {
+  add({.action = Action::load,
+       .dtype = dtype,
+       .out = next_var_,
+       .pointer = pointer,
+       .access = Access::contiguous,
+       .index = index});
+  return next_var_++;
+}
+
+void Emitter::store_array(int32_t pointer, DType dtype, Expr index, Var value) {
+  add({.action = Action::store,
+       .dtype = dtype,
+       .args = {value},
+       .pointer = pointer,
+       .access = Access::contiguous,
+       .index = index});
+}
+
+void Emitter::assign(Var to, Var value) {
+  add({.action = Action::assign, .out = to, .args = {value}});
+}
+
+Var Emitter::copy(Var value, DType dtype) {
+  add({.action = Action::assign, .dtype = dtype, .out = next_var_, .args = {value}, .open = true});
+  return next_var_++;
+}
+
+Var Emitter::tail() {
+  if (tail_ < 0) {
+    add({.action = Action::tail, .dtype = DType::boolean, .out = next_var_});
+    tail_ = next_var_++;
+  }
+  return tail_;
+}
+
+Var Emitter::lane_index(Expr e, const std::vector<Var>& indirect) {
+  auto splat = [&](Expr value) {
+    add({.action = Action::splat, .dtype = DType::int64, .out = next_var_, .index = value});
+    return next_var_++;
+  };
+  const bool along = layout_.along != VectorAlong::nothing && e.contains(layout_.vector);
+  if (!along && !e.contains(SymbolKind::indirect)) return splat(e);
+  if (e.kind() == ExprKind::symbol && e.symbol().kind == SymbolKind::indirect)
+    return indirect.at(e.symbol().number);
+  if (along && !e.contains(SymbolKind::indirect)) {
+    if (auto stride = stride_of(e, layout_.vector)) {
+      const Var base = splat(e);
+      add({.action = Action::iota, .dtype = DType::int64, .out = next_var_});
+      Var lanes = next_var_++;
+      if (!stride->is(1)) lanes = compute(OpCode::mul, DType::int64, {lanes, splat(*stride)});
+      return compute(OpCode::add, DType::int64, {base, lanes});
+    }
+  }
+  auto fold = [&](OpCode op) {
+    Var all = -1;
+    Expr rest = op == OpCode::mul ? 1 : 0;  // what is the same in all lanes, together
+    for (Expr a : e.args()) {
+      if (!a.contains(layout_.vector) && !a.contains(SymbolKind::indirect) && op != OpCode::minimum &&
+          op != OpCode::maximum) {
+        rest = op == OpCode::mul ? rest * a : rest + a;
+        continue;
+      }
+      const Var next = lane_index(a, indirect);
+      all = all < 0 ? next : compute(op, DType::int64, {all, next});
+    }
+    const bool neutral = op == OpCode::mul ? rest.is(1) : rest.is(0);
+    return neutral ? all : compute(op, DType::int64, {all, splat(rest)});
+  };
+  switch (e.kind()) {
+    case ExprKind::add:
+      return fold(OpCode::add);
+    case ExprKind::mul:
+      return fold(OpCode::mul);
+    case ExprKind::min:
+      return fold(OpCode::minimum);
+    case ExprKind::max:
+      return fold(OpCode::maximum);
+    case ExprKind::floor_div:
+      return compute(OpCode::floor_div, DType::int64,
+                     {lane_index(e.args()[0], indirect), lane_index(e.args()[1], indirect)});
+    case ExprKind::mod:
+      return compute(OpCode::remainder, DType::int64,
+                     {lane_index(e.args()[0], indirect), lane_index(e.args()[1], indirect)});
+    case ExprKind::constant:
+    case ExprKind::symbol:
+      break;
+  }
+  STAX_ASSERT(false, "no lanes for the index {}", e.str());
+}
+
+Statement Emitter::access_of(const Inst& inst) {
+  Statement s{.dtype = program_.buffers[inst.buffer].dtype, .pointer = arguments_.at(inst.buffer)};
+  const size_t operands = inst.op == OpCode::load ? 0 : 1;
+  const ValueId mask = inst.args.size() > operands ? inst.args[operands] : -1;
+  Expr index = at(inst.index);
+  std::vector<Var> indirect;
+  bool scattered = false;  // an index that differs from lane to lane in no regular way
+  for (size_t k = 0; k < inst.indirect.size(); ++k) {
+    const Symbol t{SymbolKind::indirect, static_cast<int32_t>(k)};
+    indirect.push_back(env_[inst.indirect[k]]);
+    if (!index.contains(t)) continue;
+    if (varies_[inst.indirect[k]]) {
+      scattered = true;
+      continue;
+    }
+    const Symbol x = fresh();
+    add({.action = Action::extract, .args = {indirect.back()}, .symbol = x});
+    index = substitute(index, t, x);
+  }
+  s.index = index;
+  s.partial = partial_;
+  if (mask >= 0) s.mask = env_[mask];
+  const bool mask_varies = mask >= 0 && varies_[mask];
+  std::optional<Expr> stride;
+  if (!scattered) stride = layout_.along == VectorAlong::nothing ? Expr(0) : stride_of(index, layout_.vector);
+  if (!stride || (mask >= 0 && (mask_varies || !stride->is(0)))) {
+    s.access = Access::indexed;
+    s.lane_index = lane_index(index, indirect);
+    s.index = 0;
+    if (partial_)
+      s.mask = s.mask < 0 ? tail() : compute(OpCode::bitwise_and, DType::boolean, {s.mask, tail()});
+  } else if (stride->is(0)) {
+    s.access = Access::uniform;
+  } else if (stride->is(1)) {
+    s.access = Access::contiguous;
+  } else {
+    s.access = Access::strided;
+    s.stride = *stride;
+  }
+  return s;
+}
+
+void Emitter::emit_load(ValueId id, const Inst& inst) {
+  Statement s = access_of(inst);
+  s.action = Action::load;
+  s.out = env_[id] = next_var_++;
+  add(std::move(s));
+}
+
+void Emitter::emit_store(const Inst& inst) {
+  Statement s = access_of(inst);
+  s.action = inst.op == OpCode::atomic_add ? Action::atomic_add : Action::store;
+  s.args = {env_[inst.args[0]]};
+  if (s.action == Action::atomic_add && s.access != Access::indexed) {
+    const bool same = s.access == Access::uniform && layout_.along != VectorAlong::reduction;
+    STAX_ASSERT(layout_.along != VectorAlong::nothing || same, "atomic_add");
+    if (layout_.along != VectorAlong::nothing) {
+      s.access = Access::indexed;
+      s.lane_index = lane_index(s.index, {});
+      s.index = 0;
+      if (partial_)
+        s.mask = s.mask < 0 ? tail() : compute(OpCode::bitwise_and, DType::boolean, {s.mask, tail()});
+    }
+  }
+  s.stream = s.action == Action::store && layout_.stream && s.access == Access::contiguous && !partial_;
+  add(std::move(s));
+}
+
+void Emitter::emit(ValueId id) {
+  const Inst& inst = flat_.body[id];
+  std::vector<Var> args;
+  for (ValueId a : inst.args) args.push_back(env_[a]);
+  switch (inst.op) {
+    case OpCode::load:
+      return emit_load(id, inst);
+    case OpCode::store:
+    case OpCode::atomic_add:
+      return emit_store(inst);
+    case OpCode::constant:
+      env_[id] = constant(inst.dtype, inst.constant);
+      return;
+    case OpCode::scalar:
+      add({.action = Action::scalar, .dtype = inst.dtype, .out = next_var_, .count = inst.number});
+      env_[id] = next_var_++;
+      return;
+    case OpCode::index_value: {
+      std::vector<Var> indirect;
+      for (ValueId a : inst.indirect) indirect.push_back(env_[a]);
+      env_[id] = lane_index(at(inst.index), indirect);
+      return;
+    }
+    case OpCode::check_index: {
+      if (partial_ && varies_[id])
+        args.size() > 1 ? void(args[1] = compute(OpCode::bitwise_and, DType::boolean, {args[1], tail()}))
+                        : args.push_back(tail());
+      add({.action = Action::check,
+           .dtype = DType::int64,
+           .out = next_var_,
+           .args = args,
+           .count = flat_.node[id],
+           .index = at(inst.index),
+           .partial = inst.number == 1});
+      env_[id] = next_var_++;
+      return;
+    }
+    case OpCode::random_bits:
+      add({.action = Action::random,
+           .dtype = DType::int64,
+           .out = next_var_,
+           .args = args,
+           .count = inst.number});
+      env_[id] = next_var_++;
+      return;
+    default:
+      break;
+  }
+  if (inst.op == OpCode::cast || inst.op == OpCode::bitcast) {
+    add({.action = Action::compute,
+         .op = inst.op,
+         .dtype = inst.dtype,
+         .out = next_var_,
+         .args = args,
+         .count = static_cast<int64_t>(flat_.body[inst.args[0]].dtype)});
+    env_[id] = next_var_++;
+    return;
+  }
+  // Predicates compute in the dtype of their operands.
+  const DType dtype = inst.op == OpCode::where ? inst.dtype : flat_.body[inst.args[0]].dtype;
+  env_[id] = compute(inst.op, dtype, std::move(args));
+}
+
+}  // namespace stax::codegen

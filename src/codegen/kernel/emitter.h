@@ -1,0 +1,92 @@
+// Turns instructions of a flattened group into statements over vectors. Internal to codegen/kernel.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "codegen/kernel/flat.h"
+#include "codegen/kernel/kernel.h"
+#include "codegen/kernel/layout.h"
+
+namespace stax::codegen {
+
+/// The vector that folds to nothing under a reduction or scan: 0 for sums, -inf for maxima, ...
+loops::Constant identity_of(loops::OpCode op, DType dtype);
+/// The binary instruction that folds two partial results of a reduction or scan.
+loops::OpCode fold_of(loops::OpCode op);
+
+/// Statements under construction, and the vectors that hold values at this point of them.
+class Emitter {
+ public:
+  Emitter(const loops::Program& program, const schedule::Group& group, const FlatGroup& flat,
+          const Layout& layout, Kernel& kernel);
+
+  using Body = std::function<void()>;
+
+  // Statements
+  Statement& add(Statement statement);
+  void in(std::vector<Statement>& list,
+          const Body& body);  // appends to `list` while body runs; values made there end
+  void scoped(const Body& body) { in(*out_, body); }
+  void loop(Symbol symbol, Expr begin, Expr end, Expr step, const Body& body);
+  /// Runs body for lo, lo + lanes, ...: with full vectors, then (partial() true) for what is left. A pointer
+  /// >= 0 names an access whose full vectors are to be aligned.
+  void vector_loop(Symbol symbol, Expr lo, Expr hi, const Body& body, const Statement* aligned = nullptr);
+  Symbol fresh() { return Symbol{SymbolKind::block, next_symbol_++}; }
+  Symbol let(Expr value);
+  int32_t array(DType dtype, int64_t elements, bool scratch = false);
+
+  // Vectors
+  Var define(Statement statement);  // numbers its result
+  Var compute(loops::OpCode op, DType dtype, std::vector<Var> args);
+  Var constant(DType dtype, loops::Constant number);
+  Var lane_index(Expr e, const std::vector<Var>& indirect);  // e in every lane, int64
+  Var load_array(int32_t pointer, DType dtype, Expr index);
+  void store_array(int32_t pointer, DType dtype, Expr index, Var value);
+  void assign(Var to, Var value);
+  Var copy(Var value, DType dtype);  // a vector that may be assigned to
+  Var tail();                        // bool: lanes in force
+  bool partial() const { return partial_; }
+
+  // Instructions
+  Var value(loops::ValueId id) const { return env_[id]; }
+  void bind(loops::ValueId id, Var var) { env_[id] = var; }
+  bool bound(loops::ValueId id) const { return env_[id] >= 0; }
+  void unbind(loops::ValueId id) { env_[id] = -1; }
+  /// Emits one instruction that is neither reduction nor scan; its operands are bound.
+  void emit(loops::ValueId id);
+  /// The access of a load or store, without the value.
+  Statement access_of(const loops::Inst& inst);
+  bool varies(loops::ValueId id) const { return varies_[id]; }
+
+  /// Adds `offset` to `symbol` in every index: the copies of an unrolled loop.
+  void shift(Symbol symbol, int64_t offset) {
+    shifted_ = symbol;
+    offset_ = offset;
+  }
+  Expr at(Expr e) const { return offset_ == 0 ? e : substitute(e, shifted_, Expr(shifted_) + Expr(offset_)); }
+
+ private:
+  void find_varying();
+  void emit_load(loops::ValueId id, const loops::Inst& inst);
+  void emit_store(const loops::Inst& inst);
+  int32_t argument(loops::BufferId buffer, bool written);
+  std::vector<Statement>* out_;
+  const loops::Program& program_;
+  const schedule::Group& group_;
+  const FlatGroup& flat_;
+  const Layout& layout_;
+  Kernel& kernel_;
+  std::vector<Var> env_;
+  std::vector<bool> varies_;
+  std::map<loops::BufferId, int32_t> arguments_;
+  bool partial_ = false;
+  Var tail_ = -1;
+  Symbol shifted_;
+  int64_t offset_ = 0;
+  Var next_var_ = 0;
+  int32_t next_symbol_ = kFirstFreeBlockSymbol;
+  int32_t arrays_ = 0;
+};
+
+}  // namespace stax::codegen

@@ -1,0 +1,224 @@
+#include "codegen/kernel/flat.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "support/check.h"
+
+namespace stax::codegen {
+
+using loops::Body;
+using loops::BodyBuilder;
+using loops::BufferId;
+using loops::Constant;
+using loops::Inst;
+using loops::OpCode;
+using loops::OpKind;
+using loops::ValueId;
+
+namespace {
+
+/// Appends the members' bodies to one list.
+class Flattener {
+ public:
+  Flattener(const loops::Program& program, const schedule::Group& group) : program_(program), group_(group) {}
+
+  FlatGroup run() {
+    for (const schedule::Member& member : group_.members) append(member);
+    FlatGroup flat;
+    flat.body = builder_.take();
+    flat.node.assign(flat.body.size(), -1);
+    for (auto [id, node] : check_nodes_) flat.node[id] = node;
+    return flat;
+  }
+
+ private:
+  struct Stored {
+    BufferId buffer;
+    Expr index;
+    ValueId value;
+  };
+
+  void append(const schedule::Member& member) {
+    results_.assign(member.body.size(), {});
+    for (size_t i = 0; i < member.body.size(); ++i) {
+      Inst inst = member.body[i];
+      if (inst.op == OpCode::result) {
+        results_[i] = {results_[inst.args[0]].at(inst.number)};
+        continue;
+      }
+      for (ValueId& a : inst.args) a = results_[a].at(0);
+      for (ValueId& a : inst.indirect) a = results_[a].at(0);
+      results_[i] = add(std::move(inst), member);
+    }
+  }
+
+  std::vector<ValueId> add(Inst inst, const schedule::Member& member) {
+    switch (inst.op) {
+      case OpCode::load:
+        if (ValueId value = forwarded(inst); value >= 0) return {value};
+        return {builder_.add(std::move(inst))};
+      case OpCode::store:
+        return store(std::move(inst), member);
+      case OpCode::check_index: {
+        ValueId id = builder_.add(std::move(inst));
+        check_nodes_.emplace(id, member.node);
+        return {id};
+      }
+      case OpCode::reduce_welford:
+        return welford(inst);
+      case OpCode::reduce_welford_combine:
+        return welford_combine(inst);
+      case OpCode::reduce_softmax:
+        return softmax(inst);
+      case OpCode::reduce_argmax:
+      case OpCode::reduce_argmin:
+      case OpCode::scan_max:
+      case OpCode::scan_min: {
+        DType value = builder_.dtype(inst.args[0]);
+        bool is_scan = loops::info(inst.op).kind == OpKind::scan;
+        ValueId first = builder_.add(std::move(inst));
+        ValueId second = builder_.add(
+            {.op = OpCode::result, .dtype = is_scan ? DType::int64 : value, .args = {first}, .number = 1});
+        return {first, second};
+      }
+      default:
+        return {builder_.add(std::move(inst))};
+    }
+  }
+
+  ValueId forwarded(const Inst& load) const {
+    if (!load.indirect.empty() || !load.args.empty()) return -1;
+    for (auto it = stored_.rbegin(); it != stored_.rend(); ++it)
+      if (it->buffer == load.buffer && it->index == load.index) return it->value;
+    STAX_ASSERT(std::find(group_.local.begin(), group_.local.end(), load.buffer) == group_.local.end(),
+                "group {} loads its local buffer {} at an index at which no member stored it", group_.name,
+                program_.buffers[load.buffer].name);
+    return -1;
+  }
+
+  std::vector<ValueId> store(Inst inst, const schedule::Member&) {
+    if (inst.indirect.empty() && inst.args.size() == 1) {
+      ValueId value = inst.args[0];
+      const DType dtype = program_.buffers[inst.buffer].dtype;
+      if (is_half(dtype))
+        value = builder_.unary(dtype == DType::float16 ? OpCode::to_float16 : OpCode::to_bfloat16, value);
+      stored_.push_back({inst.buffer, inst.index, value});
+      if (std::find(group_.local.begin(), group_.local.end(), inst.buffer) != group_.local.end()) return {};
+    }
+    return {builder_.add(std::move(inst))};
+  }
+
+  ValueId reduce(OpCode op, ValueId a) { return builder_.reduce(op, builder_.dtype(a), {a}); }
+
+  /// Number of points of the reduction range, as a value of `dtype`.
+  ValueId extent(DType dtype) {
+    Expr n = product(group_.reduction_ranges);
+    if (auto value = n.constant()) return builder_.int_constant(dtype, *value);
+    return builder_.cast(builder_.index_value(n), dtype);
+  }
+
+  std::vector<ValueId> welford(const Inst& inst) {
+    const ValueId x = inst.args[0], n = extent(builder_.dtype(x));
+    const ValueId mean = builder_.binary(OpCode::div, reduce(OpCode::reduce_sum, x), n);
+    const ValueId d = builder_.binary(OpCode::sub, x, mean);
+    return {mean, reduce(OpCode::reduce_sum, builder_.binary(OpCode::mul, d, d)), n};
+  }
+
+  /// Merged mean = sum(n mean) / sum(n); m2 = sum(m2 + n (mean_i - mean)^2). Empty parts (n = 0) add nothing.
+  std::vector<ValueId> welford_combine(const Inst& inst) {
+    const ValueId mean = inst.args[0], m2 = inst.args[1], n = inst.args[2];
+    const DType dtype = builder_.dtype(n);
+    const ValueId zero = builder_.constant(dtype, 0.0);
+    const ValueId empty = builder_.binary(OpCode::eq, n, zero);
+    const ValueId total = reduce(OpCode::reduce_sum, n);
+    ValueId weighted = builder_.where(empty, zero, builder_.binary(OpCode::mul, n, mean));
+    const ValueId merged = builder_.binary(OpCode::div, reduce(OpCode::reduce_sum, weighted), total);
+    const ValueId d = builder_.binary(OpCode::sub, mean, merged);
+    ValueId part = builder_.binary(OpCode::mul, n, builder_.binary(OpCode::mul, d, d));
+    part = builder_.where(empty, zero, builder_.binary(OpCode::add, m2, part));
+    return {merged, reduce(OpCode::reduce_sum, part), total};
+  }
+
+  /// m = max(x); sum of exp(x - m), 0 where m is -inf.
+  std::vector<ValueId> softmax(const Inst& inst) {
+    const ValueId x = inst.args[0];
+    const ValueId m = reduce(OpCode::reduce_max, x);
+    const ValueId none = builder_.constant(builder_.dtype(x), -std::numeric_limits<double>::infinity());
+    const ValueId is_none = builder_.binary(OpCode::eq, m, none);
+    const ValueId zero = builder_.constant(builder_.dtype(x), 0.0);
+    const ValueId shift = builder_.where(is_none, zero, m);
+    const ValueId e = builder_.unary(OpCode::exp, builder_.binary(OpCode::sub, x, shift));
+    return {m, builder_.where(is_none, zero, reduce(OpCode::reduce_sum, e))};
+  }
+
+  const loops::Program& program_;
+  const schedule::Group& group_;
+  BodyBuilder builder_;
+  std::vector<Stored> stored_;
+  std::map<ValueId, int32_t> check_nodes_;
+  std::vector<std::vector<ValueId>> results_;
+};
+
+/// Fills in over_reduction, ready and passes.
+void analyse(FlatGroup& flat) {
+  const size_t n = flat.body.size();
+  flat.over_reduction.assign(n, false);
+  flat.ready.assign(n, 0);
+  for (size_t i = 0; i < n; ++i) {
+    const Inst& inst = flat.body[i];
+    const OpKind kind = loops::info(inst.op).kind;
+    bool over = inst.index.contains(SymbolKind::reduction) || kind == OpKind::scan;
+    int32_t ready = 0;
+    auto visit = [&](ValueId a) {
+      over = over || flat.over_reduction[a];
+      ready = std::max(ready, flat.ready[a]);
+    };
+    for (ValueId a : inst.args) visit(a);
+    for (ValueId a : inst.indirect) visit(a);
+    flat.over_reduction[i] = over;
+    if (kind == OpKind::reduce) {
+      flat.over_reduction[i] = false;
+      flat.passes = std::max(flat.passes, ++ready);
+    }
+    flat.ready[i] = ready;
+    if (flat.over_reduction[i] && kind == OpKind::store) flat.passes = std::max(flat.passes, ready + 1);
+    flat.has_scan = flat.has_scan || kind == OpKind::scan;
+    flat.has_atomic = flat.has_atomic || inst.op == OpCode::atomic_add;
+  }
+  // What is loaded and stored in one kernel is stored last, so that no later pass loads the new value. A
+  // check_index without users still runs.
+  for (Inst& inst : flat.body) {
+    const size_t i = &inst - flat.body.data();
+    if (loops::info(inst.op).kind != OpKind::store || !flat.over_reduction[i]) continue;
+    const bool loaded = std::any_of(flat.body.begin(), flat.body.end(), [&](const Inst& other) {
+      return other.op == OpCode::load && other.buffer == inst.buffer;
+    });
+    if (loaded) flat.ready[i] = flat.passes - 1;
+  }
+}
+
+}  // namespace
+
+FlatGroup flatten(const loops::Program& program, const schedule::Group& group) {
+  FlatGroup flat = Flattener(program, group).run();
+  analyse(flat);
+  return flat;
+}
+
+std::vector<ValueId> needed_by(const Body& body, const std::vector<ValueId>& roots) {
+  std::vector<bool> needed(body.size());
+  for (ValueId r : roots) needed[r] = true;
+  for (size_t i = body.size(); i-- > 0;) {
+    if (!needed[i]) continue;
+    for (ValueId a : body[i].args) needed[a] = true;
+    for (ValueId a : body[i].indirect) needed[a] = true;
+  }
+  std::vector<ValueId> ids;
+  for (size_t i = 0; i < body.size(); ++i)
+    if (needed[i]) ids.push_back(static_cast<ValueId>(i));
+  return ids;
+}
+
+}  // namespace stax::codegen

@@ -1,0 +1,33 @@
+// A group's members as one list of instructions: values that travel between members stay in registers,
+// composite reductions are taken apart, and every instruction knows in which pass over the reduction range it
+// can be computed.
+#pragma once
+
+#include <vector>
+
+#include "loops/program.h"
+#include "schedule/schedule.h"
+
+namespace stax::codegen {
+
+struct FlatGroup {
+  loops::Body body;
+  /// Varies along (or, for stores, runs at every point of) the reduction variables.
+  std::vector<bool> over_reduction;
+  /// First pass in which a value over the reduction can be computed; for other values the number of passes
+  /// that must be over. A reduce instruction runs in pass `ready - 1`; a scan in pass `ready`.
+  std::vector<int32_t> ready;
+  std::vector<int32_t> node;  // position in Program::nodes, for check_index
+  int32_t passes = 0;         // over the reduction range
+  bool has_scan = false, has_atomic = false;
+};
+
+/// Flattens `group`. Loads of what an earlier member stored become the stored value, rounded to the buffer's
+/// dtype; stores to group.local vanish. Welford reductions become two sums, (m, sum of exp) a maximum and a
+/// sum.
+FlatGroup flatten(const loops::Program& program, const schedule::Group& group);
+
+/// Instructions that `roots` need, themselves included, ascending.
+std::vector<loops::ValueId> needed_by(const loops::Body& body, const std::vector<loops::ValueId>& roots);
+
+}  // namespace stax::codegen

@@ -1,0 +1,167 @@
+#include "codegen/kernel/kernel.h"
+
+#include <set>
+
+#include "codegen/kernel/emitter.h"
+#include "codegen/kernel/passes.h"
+#include "support/check.h"
+
+namespace stax::codegen {
+
+namespace {
+
+/// Loops over the iteration range, around the passes of each cell.
+class Nest {
+ public:
+  Nest(const schedule::Group& group, const FlatGroup& flat, const Layout& layout, Emitter& emitter,
+       Passes& passes)
+      : group_(group), flat_(flat), layout_(layout), e_(emitter), passes_(passes) {}
+
+  void write() {
+    passes_.prepare();
+    const Expr begin = layout_.serial ? Expr(0) : Expr(kBegin);
+    const Expr end = layout_.serial ? points() : Expr(kEnd);
+    if (layout_.shares_vector) {
+      shared_rows(begin, end);
+    } else if (layout_.tile > 0 && layout_.order.size() == 2) {
+      tiles(begin, end);
+    } else if (layout_.domain == 1) {
+      e_.loop(variable(0), begin, end, 1, [&] { inner(1); });
+    } else {
+      const Symbol point = e_.fresh();
+      e_.loop(point, begin, end, 1, [&] {
+        split(point, layout_.domain);
+        inner(static_cast<size_t>(layout_.domain));
+      });
+    }
+    if (layout_.stream) e_.add({.action = Action::fence});
+  }
+
+  /// Points of the parallel domain.
+  Expr points() const {
+    Expr n = 1;
+    for (int32_t d = 0; d < layout_.domain; ++d) n *= extent(static_cast<size_t>(d));
+    return n;
+  }
+
+ private:
+  Symbol variable(size_t d) const { return {SymbolKind::index, layout_.order[d]}; }
+  Expr extent(size_t d) const { return group_.ranges[layout_.order[d]]; }
+
+  /// Defines the variables of the first `n` dimensions from their common number.
+  void split(Expr point, int32_t n) {
+    Expr inside = 1;
+    for (int32_t d = n; d-- > 0;) {
+      Expr value = floor_div(point, inside);
+      if (d > 0) value = mod(value, extent(static_cast<size_t>(d)));
+      e_.add({.action = Action::let, .index = value, .symbol = variable(static_cast<size_t>(d))});
+      inside *= extent(static_cast<size_t>(d));
+    }
+  }
+
+  /// The domain holds every dimension: part of a row, whole rows, part of a row.
+  void shared_rows(Expr begin, Expr end) {
+    const size_t last = layout_.order.size() - 1;
+    if (last == 0) return row(begin, end);
+    const Symbol point = e_.fresh();
+    e_.add({.action = Action::let, .index = begin, .symbol = point});
+    Statement loop{.action = Action::loop, .end = end, .step = 0, .symbol = point, .open = true};
+    e_.in(loop.body, [&] {
+      const Expr lo = e_.let(mod(point, extent(last)));
+      const Expr hi = e_.let(min(extent(last), lo + end - Expr(point)));
+      const Expr outer = e_.let(floor_div(point, extent(last)));
+      split(outer, static_cast<int32_t>(last));
+      row(lo, hi);
+      e_.add({.action = Action::set, .index = Expr(point) + hi - lo, .symbol = point});
+    });
+    e_.add(std::move(loop));
+  }
+
+  void inner(size_t d) {
+    if (layout_.tile > 0 && d + 2 == layout_.order.size()) return tiles(0, extent(d));
+    if (d == layout_.order.size()) return passes_.cell();
+    if (layout_.along == VectorAlong::iteration && d + 1 == layout_.order.size()) return row(0, extent(d));
+    e_.loop(variable(d), 0, extent(d), 1, [&] { inner(d + 1); });
+  }
+
+  /// The last two dimensions: tiles of the vector dimension, each over [lo, hi) of the dimension before it.
+  void tiles(Expr lo, Expr hi) {
+    const size_t last = layout_.order.size() - 1;
+    const Symbol x = e_.fresh();
+    e_.loop(x, 0, extent(last), layout_.tile, [&] {
+      const bool even = extent(last).constant() && *extent(last).constant() % layout_.tile == 0;
+      const Expr stop =
+          even ? Expr(x) + Expr(layout_.tile) : Expr(e_.let(min(Expr(x) + Expr(layout_.tile), extent(last))));
+      e_.loop(variable(last - 1), lo, hi, 1,
+              [&] { e_.vector_loop(layout_.vector, x, stop, [&] { passes_.cell(); }); });
+    });
+  }
+
+  /// Vectors [lo, hi) of the last dimension.
+  void row(Expr lo, Expr hi) {
+    if (layout_.block > 0) return passes_.block(lo, hi);
+    if (const loops::Inst* store = flat_.passes == 0 ? passes_.streamed(-1) : nullptr) {
+      const Statement access = e_.access_of(*store);
+      return e_.vector_loop(
+          layout_.vector, lo, hi, [&] { passes_.cell(); }, &access);
+    }
+    e_.vector_loop(layout_.vector, lo, hi, [&] { passes_.cell(); });
+  }
+
+  const schedule::Group& group_;
+  const FlatGroup& flat_;
+  const Layout& layout_;
+  Emitter& e_;
+  Passes& passes_;
+};
+
+void collect_symbols(const std::vector<Statement>& list, std::set<Symbol>& symbols) {
+  for (const Statement& s : list) {
+    for (Expr e : {s.index, s.end, s.stride, s.step})
+      for (Symbol symbol : e.symbols())
+        if (symbol.kind == SymbolKind::size || symbol.kind == SymbolKind::unbacked) symbols.insert(symbol);
+    collect_symbols(s.body, symbols);
+    collect_symbols(s.other, symbols);
+  }
+}
+
+/// Work worth a thread: about this many elements.
+constexpr int64_t kGrainElements = 32768;
+
+Expr grain_of(const schedule::Group& group, const Layout& layout, Expr points) {
+  int64_t all = 1;
+  for (Expr e : group.ranges) all *= std::max<int64_t>(1, likely_extent(e));
+  for (Expr e : group.reduction_ranges) all *= std::max<int64_t>(1, likely_extent(e));
+  const int64_t each = std::max<int64_t>(1, all / std::max<int64_t>(1, likely_extent(points)));
+  int64_t grain = std::max<int64_t>(1, kGrainElements / each);
+  // Threads that share a row take whole runs of it.
+  if (layout.shares_vector) grain = (std::max<int64_t>(grain, layout.block > 0 ? 512 : 64) + 63) / 64 * 64;
+  return grain;
+}
+
+}  // namespace
+
+Kernel make_kernel(const loops::Program& program, const schedule::Group& group,
+                   const schedule::Target& target) {
+  STAX_ASSERT(!group.external, "group {} is an external call, not a kernel", group.name);
+  const FlatGroup flat = flatten(program, group);
+  const Layout layout = make_layout(program, group, flat, target);
+  Kernel kernel;
+  kernel.info.name = group.name;
+  kernel.lanes = layout.lanes;
+  kernel.vector_bytes = target.vector_bytes;
+  kernel.scalars = program.scalars;
+  Emitter emitter(program, group, flat, layout, kernel);
+  Passes passes(group, flat, layout, emitter);
+  Nest nest(group, flat, layout, emitter, passes);
+  nest.write();
+  const Expr points = nest.points();
+  kernel.info.parallel_extent = layout.serial ? Expr(1) : points;
+  kernel.info.grain = grain_of(group, layout, points);
+  std::set<Symbol> symbols;
+  collect_symbols(kernel.body, symbols);
+  kernel.info.symbols.assign(symbols.begin(), symbols.end());
+  return kernel;
+}
+
+}  // namespace stax::codegen

@@ -1,0 +1,644 @@
+#include "codegen/kernel/passes.h"
+
+#include <algorithm>
+#include <set>
+
+#include "support/check.h"
+
+namespace stax::codegen {
+
+using loops::Inst;
+using loops::OpCode;
+using loops::OpKind;
+using loops::ValueId;
+
+namespace {
+
+/// Elements that one set of accumulators adds up before the sum is put aside: with at least 16 lanes, chains
+/// of at most 1024 additions.
+constexpr int64_t kPartElements = 16384;
+/// The same where a lane sees every row.
+constexpr int64_t kPartRows = 512;
+constexpr int64_t kRowBytes = 256 << 10;   // kept values of one row
+constexpr int64_t kLocalBytes = 16 << 10;  // of these, in local arrays
+
+bool is_extremum(OpCode op) {
+  return op == OpCode::reduce_argmax || op == OpCode::reduce_argmin;
+}
+bool is_fold(OpCode op) {
+  return loops::info(op).kind == OpKind::reduce;
+}
+bool is_scan(OpCode op) {
+  return loops::info(op).kind == OpKind::scan;
+}
+bool is_store(OpCode op) {
+  return loops::info(op).kind == OpKind::store;
+}
+
+/// Costs more than reading the value back from the first-level cache.
+bool is_expensive(const Inst& inst) {
+  if (!inst.indirect.empty()) return true;
+  return inst.op >= OpCode::exp && inst.op <= OpCode::i0
+             ? true
+             : inst.op == OpCode::pow || inst.op == OpCode::atan2 || inst.op == OpCode::random_bits;
+}
+
+}  // namespace
+
+Passes::Passes(const schedule::Group& group, const FlatGroup& flat, const Layout& layout, Emitter& emitter)
+    : group_(group), flat_(flat), layout_(layout), e_(emitter), ready_(flat.body.size()) {}
+
+void Passes::prepare() {
+  if (layout_.block > 0) return choose_held();
+  choose_kept();
+}
+
+// ---- Questions ----
+
+Passes::Ids Passes::folds(int32_t p) const {
+  Ids ids;
+  for (size_t i = 0; i < flat_.body.size(); ++i)
+    if (is_fold(flat_.body[i].op) && flat_.ready[i] - 1 == p) ids.push_back(static_cast<ValueId>(i));
+  return ids;
+}
+
+Passes::Ids Passes::roots(int32_t p, bool with_folds) const {
+  Ids ids;
+  for (size_t i = 0; i < flat_.body.size(); ++i)
+    if (is_store(flat_.body[i].op) && flat_.over_reduction[i] && flat_.ready[i] == p)
+      ids.push_back(static_cast<ValueId>(i));
+  if (with_folds)
+    for (ValueId id : folds(p)) ids.insert(ids.end(), flat_.body[id].args.begin(), flat_.body[id].args.end());
+  return ids;
+}
+
+bool Passes::is_leaf(ValueId id) const {
+  return e_.bound(id) || ready_[id];
+}
+
+Passes::Ids Passes::collect(const Ids& roots) const {
+  std::vector<bool> needed(flat_.body.size());
+  for (ValueId r : roots) needed[r] = true;
+  for (size_t i = flat_.body.size(); i-- > 0;) {
+    if (!needed[i] || is_leaf(static_cast<ValueId>(i))) continue;
+    for (ValueId a : flat_.body[i].args) needed[a] = true;
+    for (ValueId a : flat_.body[i].indirect) needed[a] = true;
+  }
+  Ids ids, stores;
+  for (size_t i = 0; i < flat_.body.size(); ++i) {
+    const auto id = static_cast<ValueId>(i);
+    if (!needed[i] || e_.bound(id)) continue;
+    (is_store(flat_.body[i].op) ? stores : ids).push_back(id);
+  }
+  ids.insert(ids.end(), stores.begin(), stores.end());
+  return ids;
+}
+
+bool Passes::is_long_sum(ValueId id) const {
+  return flat_.body[id].op == OpCode::reduce_sum && is_floating_point(flat_.body[id].dtype);
+}
+
+int32_t Passes::copies(const Ids& ids, const Ids& folds) const {
+  if (layout_.along != VectorAlong::reduction || folds.empty()) return 1;
+  int32_t cost = 0;
+  for (ValueId id : ids) {
+    cost += is_expensive(flat_.body[id]) ? 16 : 1;
+    if (is_scan(flat_.body[id].op)) return 1;
+  }
+  for (ValueId id : folds)
+    if (is_extremum(flat_.body[id].op)) return 1;
+  int32_t n = cost <= 6 ? 4 : cost <= 16 ? 2 : 1;
+  const auto extent = reduction_extent(layout_.reduction_order.size() - 1).constant();
+  while (n > 1 && extent && *extent < n * layout_.lanes) n /= 2;
+  return n;
+}
+
+const Inst* Passes::streamed(int32_t p) const {
+  if (!layout_.stream || (p >= 0 && !folds(p).empty())) return nullptr;
+  for (size_t i = 0; i < flat_.body.size(); ++i) {
+    const Inst& inst = flat_.body[i];
+    if (inst.op != OpCode::store || !inst.indirect.empty() || inst.args.size() > 1) continue;
+    if (flat_.over_reduction[i] != (p >= 0) || (p >= 0 && flat_.ready[i] != p)) continue;
+    const auto stride = stride_of(inst.index, layout_.vector);
+    if (stride && stride->is(1)) return &inst;
+  }
+  return nullptr;
+}
+
+/// Values over the reduction that a later pass needs again and that cost much go to an array of one row.
+void Passes::choose_kept() {
+  if (layout_.along != VectorAlong::reduction || flat_.passes < 2) return;
+  int64_t row = layout_.lanes;
+  for (Expr extent : group_.reduction_ranges) {
+    if (!extent.is_constant()) return;
+    row *= extent.value();
+  }
+  row += layout_.lanes * row / std::max<int64_t>(1, group_.reduction_ranges[layout_.vector.number].value());
+  row /= layout_.lanes;  // an upper bound: every inner row rounded up to vectors
+  std::vector<bool> expensive(flat_.body.size());
+  for (size_t i = 0; i < flat_.body.size(); ++i) {
+    const Inst& inst = flat_.body[i];
+    expensive[i] = is_expensive(inst);
+    for (ValueId a : inst.args) expensive[i] = expensive[i] || (flat_.over_reduction[a] && expensive[a]);
+    if (is_fold(inst.op) || !flat_.over_reduction[i]) expensive[i] = false;
+  }
+  std::set<ValueId> before, chosen;
+  for (int32_t p = 0; p < flat_.passes; ++p) {
+    std::set<ValueId> now;
+    std::function<void(ValueId)> visit = [&](ValueId id) {
+      if (!flat_.over_reduction[id] || now.count(id)) return;
+      if (expensive[id] && before.count(id)) return void(chosen.insert(id));
+      now.insert(id);
+      for (ValueId a : flat_.body[id].args) visit(a);
+      for (ValueId a : flat_.body[id].indirect) visit(a);
+    };
+    for (ValueId r : roots(p, true)) visit(r);
+    before.insert(now.begin(), now.end());
+  }
+  int64_t bytes = 0;
+  for (ValueId id : chosen) {
+    bytes += row * itemsize(flat_.body[id].dtype);
+    if (bytes > kRowBytes) break;
+    kept_[id] = e_.array(flat_.body[id].dtype, row, bytes > kLocalBytes);
+  }
+}
+
+/// Position in a row array of the vector at hand.
+Expr Passes::row_index() const {
+  Expr outer = 0;
+  for (size_t d = 0; d + 1 < layout_.reduction_order.size(); ++d)
+    outer = outer * reduction_extent(d) + reduction_symbol(d);
+  const size_t last = layout_.reduction_order.size() - 1;
+  const int64_t lanes = layout_.lanes;
+  return e_.at(outer * (ceil_div(reduction_extent(last), lanes) * Expr(lanes)) + reduction_symbol(last));
+}
+
+// ---- Reductions and scans in registers ----
+
+void Passes::start(ValueId id, int32_t copies) {
+  const Inst& inst = flat_.body[id];
+  const DType dtype = flat_.body[inst.args[0]].dtype;
+  Accumulator& a = accumulators_[id];
+  a.value.clear();
+  const Var identity = e_.constant(dtype, identity_of(inst.op, dtype));
+  for (int32_t k = 0; k < copies; ++k) a.value.push_back(e_.copy(identity, dtype));
+  a.position = a.outer = -1;
+  if (is_extremum(inst.op) || inst.op == OpCode::scan_max || inst.op == OpCode::scan_min)
+    a.position = e_.copy(e_.constant(DType::int64, {0}), DType::int64);
+  if (is_long_sum(id) && parts_at_ >= 0) a.outer = e_.copy(identity, dtype);
+}
+
+void Passes::update(ValueId id, int32_t copy) {
+  const Inst& inst = flat_.body[id];
+  if (is_extremum(inst.op)) return update_extremum(id);
+  const DType dtype = flat_.body[inst.args[0]].dtype;
+  Var v = e_.value(inst.args[0]);
+  if (e_.partial() && layout_.along == VectorAlong::reduction)
+    v = e_.compute(OpCode::where, dtype, {e_.tail(), v, e_.constant(dtype, identity_of(inst.op, dtype))});
+  const Var acc = accumulators_.at(id).value[copy];
+  e_.assign(acc, e_.compute(fold_of(inst.op), dtype, {acc, v}));
+}
+
+/// Replaces (value, position) by the new value where that is more extreme, the first NaN, or equal and
+/// earlier.
+void Passes::update_extremum(ValueId id) {
+  const Inst& inst = flat_.body[id];
+  const DType dtype = flat_.body[inst.args[0]].dtype;
+  const bool maximum = inst.op == OpCode::reduce_argmax;
+  Accumulator& a = accumulators_.at(id);
+  const Var best = a.value[0], v = e_.value(inst.args[0]);
+  Expr flat_position = 0;
+  for (size_t k = 0; k < group_.reduction_ranges.size(); ++k)
+    flat_position = flat_position * group_.reduction_ranges[k] +
+                    Expr(Symbol{SymbolKind::reduction, static_cast<int32_t>(k)});
+  const Var position = e_.lane_index(e_.at(flat_position), {});
+  auto both = [&](OpCode op, Var x, Var y) { return e_.compute(op, DType::boolean, {x, y}); };
+  Var better = e_.compute(maximum ? OpCode::gt : OpCode::lt, dtype, {v, best});
+  if (is_floating_point(dtype)) {
+    const Var first_nan =
+        both(OpCode::gt, e_.compute(OpCode::isnan, dtype, {v}), e_.compute(OpCode::isnan, dtype, {best}));
+    better = both(OpCode::bitwise_or, better, first_nan);
+  }
+  const bool in_order = layout_.reduction_order.size() < 2 ||
+                        std::is_sorted(layout_.reduction_order.begin(), layout_.reduction_order.end());
+  if (!in_order) {
+    Var tie = both(OpCode::bitwise_and, e_.compute(OpCode::eq, dtype, {v, best}),
+                   e_.compute(OpCode::lt, DType::int64, {position, a.position}));
+    better = both(OpCode::bitwise_or, better, tie);
+    if (is_floating_point(dtype)) {
+      tie = both(OpCode::bitwise_and, e_.compute(OpCode::isnan, dtype, {v}),
+                 e_.compute(OpCode::lt, DType::int64, {position, a.position}));
+      better = both(OpCode::bitwise_or, better, tie);
+    }
+  }
+  if (e_.partial() && layout_.along == VectorAlong::reduction)
+    better = both(OpCode::bitwise_and, better, e_.tail());
+  e_.assign(best, e_.compute(OpCode::where, dtype, {better, v, best}));
+  e_.assign(a.position, e_.compute(OpCode::where, DType::int64, {better, position, a.position}));
+}
+
+void Passes::scan(ValueId id) {
+  const Inst& inst = flat_.body[id];
+  const DType dtype = flat_.body[inst.args[0]].dtype;
+  Accumulator& a = accumulators_.at(id);
+  const Var old = a.value[0], v = e_.value(inst.args[0]);
+  Var next = -1, position = -1;
+  if (inst.op == OpCode::scan_sum || inst.op == OpCode::scan_prod) {
+    next = e_.compute(fold_of(inst.op), dtype, {old, v});
+  } else if (inst.op == OpCode::scan_logaddexp) {
+    next = e_.compute(OpCode::scan_logaddexp, dtype, {old, v});
+  } else {
+    Var later = e_.compute(inst.op == OpCode::scan_max ? OpCode::ge : OpCode::le, dtype, {v, old});
+    if (is_floating_point(dtype))
+      later = e_.compute(OpCode::bitwise_or, DType::boolean, {later, e_.compute(OpCode::isnan, dtype, {v})});
+    next = e_.compute(OpCode::where, dtype, {later, v, old});
+    Expr flat_position = 0;
+    for (size_t k = 0; k < group_.reduction_ranges.size(); ++k)
+      flat_position = flat_position * group_.reduction_ranges[k] +
+                      Expr(Symbol{SymbolKind::reduction, static_cast<int32_t>(k)});
+    position =
+        e_.compute(OpCode::where, DType::int64, {later, e_.lane_index(e_.at(flat_position), {}), a.position});
+    e_.assign(a.position, position);
+  }
+  e_.assign(old, next);
+  bind_results(id, next, position);
+}
+
+void Passes::bind_results(ValueId id, Var first, Var second) {
+  e_.bind(id, first);
+  for (size_t i = static_cast<size_t>(id) + 1; i < flat_.body.size(); ++i) {
+    const Inst& inst = flat_.body[i];
+    if (inst.op == OpCode::result && inst.args[0] == id) e_.bind(static_cast<ValueId>(i), second);
+  }
+}
+
+void Passes::finish(ValueId id) {
+  const Inst& inst = flat_.body[id];
+  const DType dtype = flat_.body[inst.args[0]].dtype;
+  Accumulator& a = accumulators_.at(id);
+  auto across = [&](Action action, std::vector<Var> args) {
+    if (layout_.along != VectorAlong::reduction) return args.back();
+    return e_.define({.action = action, .op = inst.op, .dtype = dtype, .args = std::move(args)});
+  };
+  if (is_extremum(inst.op)) {
+    const Var position = across(Action::arg_merge, {a.value[0], a.position});
+    const Var value = across(Action::horizontal, {a.value[0]});
+    return bind_results(id, position, value);
+  }
+  std::vector<Var> parts = a.value;
+  if (a.outer >= 0) parts = {a.outer};
+  while (parts.size() > 1) {
+    std::vector<Var> half;
+    for (size_t k = 0; k + 1 < parts.size(); k += 2)
+      half.push_back(e_.compute(fold_of(inst.op), dtype, {parts[k], parts[k + 1]}));
+    parts = half;
+  }
+  e_.bind(id, across(Action::horizontal, {parts[0]}));
+}
+
+// ---- Passes of a cell ----
+
+void Passes::cell() {
+  std::fill(ready_.begin(), ready_.end(), false);
+  for (int32_t p = 0; p < flat_.passes; ++p) pass(p);
+  Ids stores;
+  for (size_t i = 0; i < flat_.body.size(); ++i)
+    if (is_store(flat_.body[i].op) && !flat_.over_reduction[i]) stores.push_back(static_cast<ValueId>(i));
+  for (ValueId id : collect(stores)) e_.emit(id);
+}
+
+void Passes::plan_parts(bool long_sums, int64_t limit) {
+  parts_at_ = -1;
+  if (!long_sums) return;
+  int64_t inside = 1;
+  for (size_t d = layout_.reduction_order.size(); d-- > 0;) {
+    const int64_t extent = likely_extent(reduction_extent(d));
+    if (extent * inside > limit || (!reduction_extent(d).is_constant() && d == 0)) {
+      parts_at_ = static_cast<int32_t>(d);
+      part_ = std::max<int64_t>(1, limit / inside);
+      return;
+    }
+    inside *= extent;
+  }
+}
+
+void Passes::pass(int32_t p) {
+  const Ids reduce = folds(p);
+  const Ids ids = collect(roots(p, true));
+  if (ids.empty() && reduce.empty()) return;
+  Ids over;
+  for (ValueId id : ids) {
+    if (flat_.over_reduction[id]) {
+      over.push_back(id);
+    } else {
+      e_.emit(id);
+    }
+  }
+  const int32_t n = copies(over, reduce);
+  const bool vectors = layout_.along == VectorAlong::reduction;
+  plan_parts(std::any_of(reduce.begin(), reduce.end(), [&](ValueId id) { return is_long_sum(id); }),
+             vectors ? kPartElements : kPartRows);
+  for (ValueId id : reduce) start(id, n);
+  for (ValueId id : over)
+    if (is_scan(flat_.body[id].op)) start(id, 1);
+  auto long_sums = [&](auto visit) {
+    for (ValueId id : reduce)
+      if (is_long_sum(id)) visit(accumulators_.at(id), flat_.body[id].dtype);
+  };
+  auto reset = [&] {
+    long_sums([&](Accumulator& a, DType dtype) {
+      const Var zero = e_.constant(dtype, identity_of(OpCode::reduce_sum, dtype));
+      for (Var v : a.value) e_.assign(v, zero);
+    });
+  };
+  auto flush = [&] {
+    long_sums([&](Accumulator& a, DType dtype) {
+      Var sum = a.value[0];
+      for (size_t k = 1; k < a.value.size(); ++k) sum = e_.compute(OpCode::add, dtype, {sum, a.value[k]});
+      e_.assign(a.outer, e_.compute(OpCode::add, dtype, {a.outer, sum}));
+    });
+  };
+  if (layout_.reduction_order.empty()) {
+    body_once(over, reduce, 0);
+    for (ValueId id : reduce) finish(id);
+    return;
+  }
+  const Symbol last = reduction_symbol(layout_.reduction_order.size() - 1);
+  nest(
+      0,
+      [&](Expr lo, Expr hi) {
+        if (vectors) return vector_rows(p, over, reduce, n, lo, hi);
+        e_.loop(last, lo, hi, 1, [&] { body_once(over, reduce, 0); });
+      },
+      reset, flush);
+  for (ValueId id : over)
+    if (kept_.count(id)) ready_[id] = true;
+  for (ValueId id : reduce) finish(id);
+}
+
+void Passes::vector_rows(int32_t p, const Ids& ids, const Ids& reduce, int32_t n, Expr lo, Expr hi) {
+  const Symbol r = layout_.vector;
+  const int64_t lanes = layout_.lanes;
+  if (const Inst* store = streamed(p)) {
+    const Statement access = e_.access_of(*store);
+    return e_.vector_loop(
+        r, lo, hi, [&] { body_once(ids, reduce, 0); }, &access);
+  }
+  Expr from = lo;
+  if (n > 1) {
+    const Expr step = lanes * n;
+    from = lo + floor_div(hi - lo, step) * step;
+    if (!from.is_constant()) from = e_.let(from);
+    e_.loop(r, lo, from, step, [&] {
+      for (int32_t k = 0; k < n; ++k) {
+        e_.shift(r, k * lanes);
+        e_.scoped([&] { body_once(ids, reduce, k); });
+      }
+      e_.shift(r, 0);
+    });
+  }
+  e_.vector_loop(r, from, hi, [&] { body_once(ids, reduce, 0); });
+}
+
+void Passes::body_once(const Ids& ids, const Ids& reduce, int32_t copy) {
+  for (ValueId id : ids) {
+    const Inst& inst = flat_.body[id];
+    const auto kept = kept_.find(id);
+    if (ready_[id]) {
+      const Var v = e_.load_array(kept->second, inst.dtype, row_index());
+      e_.bind(id, v);
+    } else if (is_scan(inst.op)) {
+      scan(id);
+    } else if (inst.op != OpCode::result) {
+      e_.emit(id);
+      if (kept != kept_.end()) e_.store_array(kept->second, inst.dtype, row_index(), e_.value(id));
+    }
+  }
+  for (ValueId id : reduce) update(id, copy);
+}
+
+void Passes::nest(size_t depth, const std::function<void(Expr, Expr)>& innermost, const Emitter::Body& reset,
+                  const Emitter::Body& flush) {
+  const Expr extent = reduction_extent(depth);
+  auto level = [&](Expr lo, Expr hi) {
+    if (depth + 1 == layout_.reduction_order.size()) return innermost(lo, hi);
+    e_.loop(reduction_symbol(depth), lo, hi, 1, [&] { nest(depth + 1, innermost, reset, flush); });
+  };
+  if (static_cast<int32_t>(depth) != parts_at_) return level(0, extent);
+  const Symbol x = e_.fresh();
+  const Expr step = part_;
+  const bool even = extent.constant() && *extent.constant() % part_ == 0;
+  e_.loop(x, 0, extent, step, [&] {
+    reset();
+    level(x, even ? Expr(x) + step : Expr(e_.let(min(Expr(x) + step, extent))));
+    flush();
+  });
+}
+
+// ---- Passes of a block ----
+
+/// Arrays for accumulators, and for iteration values that depend on reductions and are used over the
+/// reduction.
+void Passes::choose_held() {
+  for (size_t i = 0; i < flat_.body.size(); ++i) {
+    const Inst& inst = flat_.body[i];
+    const auto id = static_cast<ValueId>(i);
+    if (is_fold(inst.op) || is_scan(inst.op)) {
+      const DType dtype = flat_.body[inst.args[0]].dtype;
+      Accumulator& a = accumulators_[id];
+      a.array = e_.array(dtype, layout_.block);
+      if (is_long_sum(id)) a.outer_array = e_.array(dtype, layout_.block);
+      if (is_extremum(inst.op) || inst.op == OpCode::scan_max || inst.op == OpCode::scan_min)
+        a.position_array = e_.array(DType::int64, layout_.block);
+    }
+    if (!flat_.over_reduction[i] && !is_fold(inst.op)) continue;
+    auto hold = [&](ValueId a) {
+      const OpCode op = flat_.body[a].op;
+      if (flat_.over_reduction[a] || flat_.ready[a] == 0 || is_fold(op) || op == OpCode::result ||
+          held_.count(a))
+        return;
+      held_[a] = e_.array(flat_.body[a].dtype, layout_.block);
+    };
+    for (ValueId a : inst.args) hold(a);
+    for (ValueId a : inst.indirect) hold(a);
+  }
+}
+
+void Passes::block(Expr lo, Expr hi) {
+  const Symbol x = e_.fresh();
+  e_.loop(x, lo, hi, layout_.block, [&] {
+    const Expr end = e_.let(min(Expr(x) + Expr(layout_.block), hi));
+    std::fill(ready_.begin(), ready_.end(), false);
+    for (int32_t p = 0; p < flat_.passes; ++p) {
+      block_pass(p, x, end);
+      block_iteration(p + 1, x, end);
+    }
+  });
+}
+
+/// Every element of the array of a block gets the identity of reduction or scan `id`.
+void Passes::fill(int32_t array, ValueId id, Expr lo, Expr hi) {
+  const DType dtype = flat_.body[flat_.body[id].args[0]].dtype;
+  const Symbol v = layout_.vector;
+  e_.loop(v, lo, hi, layout_.lanes, [&] {
+    e_.store_array(array, dtype, Expr(v) - lo, e_.constant(dtype, identity_of(flat_.body[id].op, dtype)));
+  });
+}
+
+void Passes::block_pass(int32_t p, Expr lo, Expr hi) {
+  const Ids reduce = folds(p);
+  const Ids ids = collect(roots(p, true));
+  if (ids.empty() && reduce.empty()) return;
+  const Symbol v = layout_.vector;
+  plan_parts(std::any_of(reduce.begin(), reduce.end(), [&](ValueId id) { return is_long_sum(id); }),
+             kPartRows);
+  Ids running = reduce;
+  for (ValueId id : ids)
+    if (is_scan(flat_.body[id].op)) running.push_back(id);
+  for (ValueId id : running) {
+    const Accumulator& a = accumulators_.at(id);
+    fill(a.array, id, lo, hi);
+    if (a.outer_array >= 0) fill(a.outer_array, id, lo, hi);
+    if (a.position_array >= 0)
+      e_.loop(v, lo, hi, layout_.lanes, [&] {
+        e_.store_array(a.position_array, DType::int64, Expr(v) - lo, e_.constant(DType::int64, {0}));
+      });
+  }
+  auto reset = [&] {
+    for (ValueId id : reduce)
+      if (is_long_sum(id)) fill(accumulators_.at(id).array, id, lo, hi);
+  };
+  auto flush = [&] {
+    for (ValueId id : reduce) {
+      if (!is_long_sum(id)) continue;
+      const Accumulator& a = accumulators_.at(id);
+      const DType dtype = flat_.body[id].dtype;
+      e_.loop(v, lo, hi, layout_.lanes, [&] {
+        const Expr at = Expr(v) - lo;
+        const Var sum = e_.load_array(a.outer_array, dtype, at), part = e_.load_array(a.array, dtype, at);
+        e_.store_array(a.outer_array, dtype, at, e_.compute(OpCode::add, dtype, {sum, part}));
+      });
+    }
+  };
+  const bool simple = running.size() == reduce.size() && ids.size() <= 8;
+  const Symbol last = reduction_symbol(layout_.reduction_order.size() - 1);
+  nest(
+      0,
+      [&](Expr first, Expr end) {
+        Expr from = first;
+        if (simple && !reduce.empty()) {
+          from = first + floor_div(end - first, 4) * Expr(4);
+          if (!from.is_constant()) from = e_.let(from);
+          e_.loop(last, first, from, 4, [&] { block_rows(ids, reduce, lo, hi, 4); });
+        }
+        if (!(from == end)) e_.loop(last, from, end, 1, [&] { block_rows(ids, reduce, lo, hi, 1); });
+      },
+      reset, flush);
+  if (parts_at_ < 0) {
+    // The sum was not cut: what was added is the whole of it.
+    for (ValueId id : reduce)
+      if (is_long_sum(id)) accumulators_.at(id).outer_array = accumulators_.at(id).array;
+  }
+  for (ValueId id : reduce) {
+    ready_[id] = true;
+    for (size_t i = 0; i < flat_.body.size(); ++i)
+      if (flat_.body[i].op == OpCode::result && flat_.body[i].args[0] == id) ready_[i] = true;
+  }
+}
+
+/// Emits instructions of a block; what lies in arrays is loaded.
+void Passes::emit_in_block(const Ids& ids, Expr lo) {
+  const Expr at = Expr(layout_.vector) - lo;
+  for (ValueId id : ids) {
+    const Inst& inst = flat_.body[id];
+    if (!ready_[id]) {
+      if (is_scan(inst.op)) {
+        scan(id);
+      } else if (inst.op != OpCode::result) {
+        e_.emit(id);
+      }
+      continue;
+    }
+    if (const auto held = held_.find(id); held != held_.end()) {
+      e_.bind(id, e_.load_array(held->second, inst.dtype, at));
+      continue;
+    }
+    const ValueId source = inst.op == OpCode::result ? inst.args[0] : id;
+    const Accumulator& a = accumulators_.at(source);
+    const DType dtype = flat_.body[flat_.body[source].args[0]].dtype;
+    const bool position = is_extremum(flat_.body[source].op) && inst.op != OpCode::result;
+    const int32_t array = position ? a.position_array : a.outer_array >= 0 ? a.outer_array : a.array;
+    e_.bind(id, e_.load_array(array, position ? DType::int64 : dtype, at));
+  }
+}
+
+void Passes::block_rows(const Ids& ids, const Ids& reduce, Expr lo, Expr hi, int32_t rows) {
+  const Symbol v = layout_.vector;
+  const Symbol last = reduction_symbol(layout_.reduction_order.size() - 1);
+  const Expr at = Expr(v) - lo;
+  e_.vector_loop(v, lo, hi, [&] {
+    Ids running = reduce;
+    for (ValueId id : ids)
+      if (is_scan(flat_.body[id].op)) running.push_back(id);
+    auto operand_dtype = [&](ValueId id) { return flat_.body[flat_.body[id].args[0]].dtype; };
+    std::map<ValueId, std::vector<Var>> parts;
+    for (ValueId id : running) {
+      Accumulator& a = accumulators_.at(id);
+      const DType dtype = operand_dtype(id);
+      a.value = {e_.copy(e_.load_array(a.array, dtype, at), dtype)};
+      if (a.position_array >= 0)
+        a.position = e_.copy(e_.load_array(a.position_array, DType::int64, at), DType::int64);
+    }
+    for (int32_t k = 0; k < rows; ++k) {
+      e_.shift(last, k);
+      e_.scoped([&] {
+        emit_in_block(ids, lo);
+        for (ValueId id : reduce) {
+          if (is_extremum(flat_.body[id].op)) {
+            update_extremum(id);
+          } else {
+            parts[id].push_back(e_.value(flat_.body[id].args[0]));
+          }
+        }
+      });
+    }
+    e_.shift(last, 0);
+    for (auto& [id, values] : parts) {
+      const OpCode fold = fold_of(flat_.body[id].op);
+      const DType dtype = operand_dtype(id);
+      if (values.size() == 4) {
+        const Var a = e_.compute(fold, dtype, {values[0], values[1]}),
+                  b = e_.compute(fold, dtype, {values[2], values[3]});
+        values = {e_.compute(fold, dtype, {a, b})};
+      }
+      const Var acc = accumulators_.at(id).value[0];
+      e_.assign(acc, e_.compute(fold, dtype, {acc, values[0]}));
+    }
+    for (ValueId id : running) {
+      const Accumulator& a = accumulators_.at(id);
+      e_.store_array(a.array, operand_dtype(id), at, a.value[0]);
+      if (a.position_array >= 0) e_.store_array(a.position_array, DType::int64, at, a.position);
+    }
+  });
+}
+
+/// Iteration values that need `done` passes: those used over the reduction go to their arrays; after the last
+/// pass the stores.
+void Passes::block_iteration(int32_t done, Expr lo, Expr hi) {
+  Ids wanted;
+  for (auto [id, array] : held_)
+    if (flat_.ready[id] == done && done < flat_.passes) wanted.push_back(id);
+  const Ids to_hold = wanted;
+  for (size_t i = 0; i < flat_.body.size() && done == flat_.passes; ++i)
+    if (is_store(flat_.body[i].op) && !flat_.over_reduction[i]) wanted.push_back(static_cast<ValueId>(i));
+  if (wanted.empty()) return;
+  const Ids ids = collect(wanted);
+  e_.vector_loop(layout_.vector, lo, hi, [&] {
+    emit_in_block(ids, lo);
+    for (ValueId id : to_hold)
+      e_.store_array(held_.at(id), flat_.body[id].dtype, Expr(layout_.vector) - lo, e_.value(id));
+  });
+  for (ValueId id : to_hold) ready_[id] = true;
+}
+
+}  // namespace stax::codegen

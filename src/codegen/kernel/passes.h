@@ -1,0 +1,88 @@
+// The passes over the reduction range of one cell: one point of the iteration range, one vector or one block
+// of it. Internal to codegen/kernel.
+#pragma once
+
+#include <map>
+
+#include "codegen/kernel/emitter.h"
+
+namespace stax::codegen {
+
+/// Writes everything a cell computes, pass by pass.
+class Passes {
+ public:
+  Passes(const schedule::Group& group, const FlatGroup& flat, const Layout& layout, Emitter& emitter);
+
+  /// Declares the arrays that cells or blocks use; once, before the loops around them.
+  void prepare();
+  /// A cell whose iteration values are registers: one point, or (vectors along an iteration dimension) one
+  /// vector.
+  void cell();
+  /// Vectors [lo, hi) of the vector dimension, accumulators in arrays.
+  void block(Expr lo, Expr hi);
+  /// A store of pass `p` (-1: over no reduction) to whose alignment a vector loop may be cut; null: none.
+  const loops::Inst* streamed(int32_t p) const;
+
+ private:
+  struct Accumulator {
+    std::vector<Var> value;                                     // one for each copy of an unrolled loop
+    Var position = -1;                                          // argmax, argmin, scan_max, scan_min
+    Var outer = -1;                                             // sum of finished parts of a long sum
+    int32_t array = -1, position_array = -1, outer_array = -1;  // the same, in a block
+  };
+  using Ids = std::vector<loops::ValueId>;
+
+  // Reductions and scans, in registers
+  void start(loops::ValueId id, int32_t copies);
+  void update(loops::ValueId id, int32_t copy);
+  void update_extremum(loops::ValueId id);
+  void scan(loops::ValueId id);
+  void finish(loops::ValueId id);
+  void bind_results(loops::ValueId id, Var first, Var second);
+
+  // Passes of a cell
+  void pass(int32_t p);
+  void vector_rows(int32_t p, const Ids& ids, const Ids& folds, int32_t copies, Expr lo, Expr hi);
+  void body_once(const Ids& ids, const Ids& folds, int32_t copy);
+  void nest(size_t depth, const std::function<void(Expr, Expr)>& innermost, const Emitter::Body& reset,
+            const Emitter::Body& flush);
+  void plan_parts(bool long_sums, int64_t limit);
+
+  // Passes of a block
+  void block_pass(int32_t p, Expr lo, Expr hi);
+  void block_rows(const Ids& ids, const Ids& folds, Expr lo, Expr hi, int32_t rows);
+  void block_iteration(int32_t done, Expr lo, Expr hi);
+  void fill(int32_t array, loops::ValueId id, Expr lo, Expr hi);
+  void emit_in_block(const Ids& ids, Expr lo);
+
+  // Questions
+  Ids roots(int32_t p, bool with_folds) const;
+  Ids folds(int32_t p) const;  // reduce instructions of pass p
+  Ids collect(const Ids& roots) const;
+  bool is_leaf(loops::ValueId id) const;
+  bool is_long_sum(loops::ValueId id) const;
+  int32_t copies(const Ids& ids, const Ids& folds) const;
+  void choose_kept();
+  void choose_held();
+  Expr row_index() const;
+  Symbol reduction_symbol(size_t depth) const {
+    return {SymbolKind::reduction, layout_.reduction_order[depth]};
+  }
+  Expr reduction_extent(size_t depth) const {
+    return group_.reduction_ranges[layout_.reduction_order[depth]];
+  }
+
+  const schedule::Group& group_;
+  const FlatGroup& flat_;
+  const Layout& layout_;
+  Emitter& e_;
+  std::map<loops::ValueId, Accumulator> accumulators_;
+  std::map<loops::ValueId, int32_t>
+      kept_;  // values over the reduction that later passes read from a row array
+  std::map<loops::ValueId, int32_t> held_;  // iteration values of a block, by array
+  std::vector<bool> ready_;                 // in its array, at this point of the kernel
+  int32_t parts_at_ = -1;                   // reduction loop that is cut in parts for long sums
+  int64_t part_ = 0;
+};
+
+}  // namespace stax::codegen
