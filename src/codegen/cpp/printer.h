@@ -25,8 +25,4 @@ Module print_module(std::span<const Kernel> kernels);
 Module emit_module(const loops::Program& program, std::span<const schedule::Group> groups,
                    const schedule::Target& target);
 
-/// Flags, besides -march, that kernels compile with.
-inline constexpr const char* kKernelFlags =
-    "-O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv";
-
 }  // namespace stax::codegen
