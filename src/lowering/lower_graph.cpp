@@ -10,7 +10,6 @@
 
 namespace stax::lowering {
 
-
 using graph::Graph;
 using graph::MetaArgs;
 using graph::Node;

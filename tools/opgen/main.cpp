@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "tools/opgen/generate.h"
 #include "ops/table.h"
+#include "tools/opgen/generate.h"
 
 namespace {
 
