@@ -44,46 +44,111 @@ enum class OpKind : uint8_t {
 // reduce_welford_combine merges operands (mean, m2, count). reduce_softmax: (maximum m, sum of exp(x - m)),
 // the sum 0 when m is -inf. scans are inclusive; scan_max, scan_min: result 1 is the int64 position of the
 // last extremum, NaN wins. store: operand 0 into buffer[index], optional operand 1 a bool mask.
-#define STAX_LOOP_OPS(X)                                                                                     \
-  X(load, leaf)                                                                                              \
-  X(constant, leaf)                                                                                          \
-  X(index_value, leaf)                                                                                       \
-  X(scalar, leaf)                                                                                            \
-  X(abs, unary)                                                                                              \
-  X(neg, unary) X(reciprocal, unary) X(sign, unary) X(relu, unary) X(sqrt, unary) X(rsqrt, unary) X(         \
-      exp, unary) X(exp2, unary) X(expm1, unary) X(log, unary) X(log2, unary) X(log10, unary)                \
-      X(log1p, unary) X(sin, unary) X(cos, unary) X(tan, unary) X(asin, unary) X(acos, unary) X(atan, unary) \
-          X(sinh, unary) X(cosh, unary) X(tanh, unary) X(asinh, unary) X(acosh, unary) X(atanh, unary)       \
-              X(sigmoid, unary) X(erf, unary) X(erfc, unary) X(erfinv, unary) X(lgamma, unary)               \
-                  X(digamma, unary) X(i0, unary) X(floor, unary) X(ceil, unary) X(trunc, unary) X(           \
-                      round, unary) X(isnan, unary) X(isinf, unary) X(signbit, unary) X(logical_not, unary)  \
-                      X(bitwise_not, unary) X(to_float16, unary) X(to_bfloat16, unary) X(add, binary)        \
-                          X(sub, binary) X(mul, binary) X(div, binary) X(div_relaxed, binary)                \
-                              X(floor_div, binary) X(trunc_div, binary) X(remainder, binary) X(fmod, binary) \
-                                  X(maximum, binary) X(minimum, binary) X(fmax, binary) X(fmin, binary)      \
-                                      X(pow, binary) X(atan2, binary) X(hypot, binary) X(copysign, binary)   \
-                                          X(nextafter, binary) X(eq, binary) X(ne, binary) X(lt, binary) X(  \
-                                              le, binary) X(gt, binary) X(ge, binary) X(bitwise_and, binary) \
-                                              X(bitwise_or, binary) X(bitwise_xor, binary) X(                \
-                                                  shift_left, binary) X(shift_right, binary) X(gcd, binary)  \
-                                                  X(where, ternary) X(fma, ternary) X(cast, cast)            \
-                                                      X(bitcast, cast) X(check_index, special) X(            \
-                                                          random_bits,                                       \
-                                                          special) X(result, special) X(reduce_sum, reduce)  \
-                                                          X(reduce_prod, reduce) X(reduce_max, reduce) X(    \
-                                                              reduce_min, reduce) X(reduce_any, reduce)      \
-                                                              X(reduce_all, reduce) X(reduce_xor, reduce) X( \
-                                                                  reduce_argmax, reduce) X(reduce_argmin,    \
-                                                                                           reduce)           \
-                                                                  X(reduce_welford, reduce) X(               \
-                                                                      reduce_welford_combine,                \
-                                                                      reduce) X(reduce_softmax, reduce)      \
-                                                                      X(scan_sum, scan) X(scan_prod, scan)   \
-                                                                          X(scan_max, scan)                  \
-                                                                              X(scan_min, scan)              \
-                                                                                  X(scan_logaddexp, scan)    \
-                                                                                      X(store, store) X(     \
-                                                                                          atomic_add, store)
+#define STAX_LOOP_OPS(X)            \
+  X(load, leaf)                     \
+  X(constant, leaf)                 \
+  X(index_value, leaf)              \
+  X(scalar, leaf)                   \
+  X(abs, unary)                     \
+  X(neg, unary)                     \
+  X(reciprocal, unary)              \
+  X(sign, unary)                    \
+  X(relu, unary)                    \
+  X(sqrt, unary)                    \
+  X(rsqrt, unary)                   \
+  X(exp, unary)                     \
+  X(exp2, unary)                    \
+  X(expm1, unary)                   \
+  X(log, unary)                     \
+  X(log2, unary)                    \
+  X(log10, unary)                   \
+  X(log1p, unary)                   \
+  X(sin, unary)                     \
+  X(cos, unary)                     \
+  X(tan, unary)                     \
+  X(asin, unary)                    \
+  X(acos, unary)                    \
+  X(atan, unary)                    \
+  X(sinh, unary)                    \
+  X(cosh, unary)                    \
+  X(tanh, unary)                    \
+  X(asinh, unary)                   \
+  X(acosh, unary)                   \
+  X(atanh, unary)                   \
+  X(sigmoid, unary)                 \
+  X(erf, unary)                     \
+  X(erfc, unary)                    \
+  X(erfinv, unary)                  \
+  X(lgamma, unary)                  \
+  X(digamma, unary)                 \
+  X(i0, unary)                      \
+  X(floor, unary)                   \
+  X(ceil, unary)                    \
+  X(trunc, unary)                   \
+  X(round, unary)                   \
+  X(isnan, unary)                   \
+  X(isinf, unary)                   \
+  X(signbit, unary)                 \
+  X(logical_not, unary)             \
+  X(bitwise_not, unary)             \
+  X(to_float16, unary)              \
+  X(to_bfloat16, unary)             \
+  X(add, binary)                    \
+  X(sub, binary)                    \
+  X(mul, binary)                    \
+  X(div, binary)                    \
+  X(div_relaxed, binary)            \
+  X(floor_div, binary)              \
+  X(trunc_div, binary)              \
+  X(remainder, binary)              \
+  X(fmod, binary)                   \
+  X(maximum, binary)                \
+  X(minimum, binary)                \
+  X(fmax, binary)                   \
+  X(fmin, binary)                   \
+  X(pow, binary)                    \
+  X(atan2, binary)                  \
+  X(hypot, binary)                  \
+  X(copysign, binary)               \
+  X(nextafter, binary)              \
+  X(eq, binary)                     \
+  X(ne, binary)                     \
+  X(lt, binary)                     \
+  X(le, binary)                     \
+  X(gt, binary)                     \
+  X(ge, binary)                     \
+  X(bitwise_and, binary)            \
+  X(bitwise_or, binary)             \
+  X(bitwise_xor, binary)            \
+  X(shift_left, binary)             \
+  X(shift_right, binary)            \
+  X(gcd, binary)                    \
+  X(where, ternary)                 \
+  X(fma, ternary)                   \
+  X(cast, cast)                     \
+  X(bitcast, cast)                  \
+  X(check_index, special)           \
+  X(random_bits, special)           \
+  X(result, special)                \
+  X(reduce_sum, reduce)             \
+  X(reduce_prod, reduce)            \
+  X(reduce_max, reduce)             \
+  X(reduce_min, reduce)             \
+  X(reduce_any, reduce)             \
+  X(reduce_all, reduce)             \
+  X(reduce_xor, reduce)             \
+  X(reduce_argmax, reduce)          \
+  X(reduce_argmin, reduce)          \
+  X(reduce_welford, reduce)         \
+  X(reduce_welford_combine, reduce) \
+  X(reduce_softmax, reduce)         \
+  X(scan_sum, scan)                 \
+  X(scan_prod, scan)                \
+  X(scan_max, scan)                 \
+  X(scan_min, scan)                 \
+  X(scan_logaddexp, scan)           \
+  X(store, store)                   \
+  X(atomic_add, store)
 
 enum class OpCode : uint8_t {
 #define X(name, kind) name,
