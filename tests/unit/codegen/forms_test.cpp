@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "compiled.h"
+#include "unit/codegen/compiled.h"
 
 namespace stax::codegen {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-#include "prelude_harness.h"
+#include "unit/codegen/prelude_harness.h"
 
 namespace stax::codegen {
 namespace {
