@@ -1,0 +1,311 @@
+#include "runtime/plan_executor.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "runtime/external_call.h"
+#include "runtime/prepared_plan.h"
+#include "support/check.h"
+
+namespace stax::runtime {
+
+using codegen::KernelStatus;
+using loops::BufferId;
+
+/// The arrays of one call, laid out once and used by one call at a time.
+struct PlanExecutor::Frame {
+  explicit Frame(const PreparedPlan& plan)
+      : numbers(plan.numbers.initial),
+        base(plan.plan.buffers.size()),
+        pointers(plan.pointers),
+        sizes(plan.sizes) {
+    for (const auto& [buffer, data] : plan.constants) base[buffer] = data;
+    if (!plan.fixed()) return;
+    for (const codegen::PlanExternal& call : plan.plan.externals) {
+      externals.emplace_back(call, [](Expr e) { return e.value(); });
+    }
+  }
+
+  std::vector<int64_t> numbers;          // by NumberId
+  std::vector<void*> base;               // by buffer: element 0
+  std::vector<void*> pointers;           // arguments of all kernels
+  std::vector<long> sizes;               // size symbols of all kernels
+  std::vector<ExternalViews> externals;  // where sizes are fixed
+};
+
+/// Frames that no call uses at the moment; as many are kept as calls usually overlap.
+struct PlanExecutor::Frames {
+  std::array<std::atomic<Frame*>, 8> spare{};
+
+  std::unique_ptr<Frame> take() {
+    for (auto& s : spare) {
+      if (s.load(std::memory_order_relaxed) == nullptr) continue;
+      if (Frame* frame = s.exchange(nullptr, std::memory_order_acquire)) return std::unique_ptr<Frame>(frame);
+    }
+    return nullptr;
+  }
+  void keep(std::unique_ptr<Frame> frame) {
+    for (auto& s : spare) {
+      Frame* empty = nullptr;
+      if (s.compare_exchange_strong(empty, frame.get(), std::memory_order_release,
+                                    std::memory_order_relaxed)) {
+        frame.release();
+        return;
+      }
+    }
+  }
+  ~Frames() {
+    for (auto& s : spare) delete s.load();
+  }
+};
+
+namespace {
+
+/// A kernel's launch, as the thread pool hands it on.
+struct LaunchContext {
+  codegen::KernelEntry entry;
+  void* const* buffers;
+  int32_t buffer_count;
+  const long* sizes;
+  const void* scalars;
+  long* status;
+  int64_t scratch_bytes;
+  device::CpuAllocator* allocator;
+};
+
+/// One thread's part of a kernel that wants scratch: the pointers, with the thread's own one more.
+void launch_with_scratch(const LaunchContext& c, long begin, long end) {
+  const int64_t pointer_bytes = (c.buffer_count + 1) * static_cast<int64_t>(sizeof(void*));
+  const int64_t scratch = (c.scratch_bytes + 63) / 64 * 64, total = scratch + pointer_bytes;
+  struct Block {
+    device::CpuAllocator* allocator;
+    int64_t bytes;
+    std::byte* data = static_cast<std::byte*>(allocator->allocate(bytes));
+    ~Block() { allocator->deallocate(data, bytes); }
+  } block{c.allocator, total};
+  void** pointers = reinterpret_cast<void**>(block.data + scratch);
+  std::copy_n(c.buffers, c.buffer_count, pointers);
+  pointers[c.buffer_count] = block.data;
+  c.entry(pointers, c.sizes, c.scalars, c.status, begin, end);
+}
+
+void launch_part(void* context, int64_t begin, int64_t end) {
+  const LaunchContext& c = *static_cast<const LaunchContext*>(context);
+  if (c.scratch_bytes > 0) return launch_with_scratch(c, begin, end);
+  c.entry(c.buffers, c.sizes, c.scalars, c.status, begin, end);
+}
+
+}  // namespace
+
+/// One call.
+class PlanExecutor::Run {
+ public:
+  Run(const PreparedPlan& plan, Frame& frame, const RunInputs& in, RunOutputs& out)
+      : plan_(plan), frame_(frame), in_(in), out_(out) {}
+  ~Run() {
+    if (arena_) plan_.machine.allocator->deallocate(arena_, number(plan_.arena_bytes));
+    if (finished_) return;
+    for (OutputTensor& t : out_.tensors) {
+      plan_.machine.allocator->deallocate(t.data, t.bytes);
+      t = {};
+    }
+  }
+
+  void execute() {
+    start();
+    for (const Step& step : plan_.steps) {
+      switch (step.kind) {
+        case Step::Kind::check_input:
+          check_input(step.index);
+          break;
+        case Step::Kind::arena:
+          arena_ = static_cast<std::byte*>(plan_.machine.allocator->allocate(number(plan_.arena_bytes)));
+          break;
+        case Step::Kind::slot:
+          frame_.base[plan_.slots[step.index].buffer] = arena_ + number(plan_.slots[step.index].offset);
+          break;
+        case Step::Kind::output:
+          allocate_output(step.index);
+          break;
+        case Step::Kind::launch:
+          launch(plan_.kernels[step.index]);
+          break;
+        case Step::Kind::external:
+          call_external(step.index);
+          break;
+      }
+    }
+    if (status_.flag) raise_index_error();
+    finished_ = true;
+  }
+
+ private:
+  int64_t number(NumberId id) const { return frame_.numbers[id]; }
+
+  void start();
+  void bind_symbols();
+  int64_t symbol_value(Symbol symbol) const;
+  void check_input(int32_t k) const;
+  void allocate_output(int32_t k);
+  void launch(const PreparedKernel& kernel);
+  void call_external(int32_t k);
+  int64_t evaluated(Expr e) const {
+    if (e.is_constant()) return e.value();
+    return evaluate(e, [this](Symbol s) { return symbol_value(s); });
+  }
+  [[noreturn]] void raise_index_error() const;
+
+  const PreparedPlan& plan_;
+  Frame& frame_;
+  const RunInputs& in_;
+  RunOutputs& out_;
+  std::byte* arena_ = nullptr;
+  bool finished_ = false;
+  KernelStatus status_;
+};
+
+void PlanExecutor::Run::start() {
+  // What is wrong with the number of arguments is a fault of the caller inside Stax: users' arguments are
+  // counted before.
+  STAX_ASSERT(in_.tensors.size() == plan_.inputs.size() && out_.tensors.size() == plan_.outputs.size() &&
+                  in_.scalars.size() == plan_.plan.scalars.size(),
+              "[plan] a call with {} inputs, {} outputs and {} scalars, the plan has {}, {} and {}",
+              in_.tensors.size(), out_.tensors.size(), in_.scalars.size(), plan_.inputs.size(),
+              plan_.outputs.size(), plan_.plan.scalars.size());
+  for (OutputTensor& t : out_.tensors) t = {};
+  for (size_t k = 0; k < plan_.inputs.size(); ++k) {
+    frame_.base[plan_.inputs[k].buffer] = in_.tensors[k].data;
+  }
+  if (plan_.fixed()) return;
+  bind_symbols();
+  size_t total = 0;
+  for (const PreparedOutput& o : plan_.outputs) total += 2 * o.sizes.size();
+  out_.numbers.clear();
+  out_.numbers.reserve(total);  // so that spans into it stay valid
+}
+
+/// The value of a size symbol, read from where the plan binds it.
+int64_t PlanExecutor::Run::symbol_value(Symbol symbol) const {
+  using Part = loops::SymbolBinding::Part;
+  for (const loops::SymbolBinding& b : plan_.bindings) {
+    if (!(b.symbol == symbol)) continue;
+    if (b.part == Part::value) {
+      STAX_ASSERT(b.input < static_cast<int32_t>(in_.integers.size()), "[plan] no integer argument {}",
+                  b.input);
+      return in_.integers[b.input];
+    }
+    const InputTensor& t = in_.tensors[b.input];
+    const std::span<const int64_t> list = b.part == Part::size ? t.sizes : t.strides;
+    STAX_CHECK(b.dim < static_cast<int32_t>(list.size()),
+               "[call] input {}: expected at least {} dimensions, got {}; pass a tensor of the rank that the "
+               "function was compiled for",
+               b.input, b.dim + 1, list.size());
+    return list[b.dim];
+  }
+  throw_internal_error(__FILE__, __LINE__, "bound",
+                       fmt::format("[plan] symbol {} is bound nowhere", symbol.str()));
+}
+
+void PlanExecutor::Run::bind_symbols() {
+  for (const Numbers::Dynamic& d : plan_.numbers.dynamic) frame_.numbers[d.at] = evaluated(d.expr);
+}
+
+void PlanExecutor::Run::check_input(int32_t k) const {
+  const PreparedInput& want = plan_.inputs[k];
+  const InputTensor& got = in_.tensors[k];
+  bool fine = got.dtype == want.dtype && got.sizes.size() == want.sizes.size() &&
+              got.strides.size() == want.strides.size();
+  for (size_t d = 0; fine && d < want.sizes.size(); ++d) {
+    fine = got.sizes[d] == number(want.sizes[d]) &&
+           (got.strides[d] == number(want.strides[d]) || got.sizes[d] == 1);
+  }
+  if (fine) [[likely]]
+    return;
+  std::vector<int64_t> sizes, strides;
+  for (NumberId id : want.sizes) sizes.push_back(number(id));
+  for (NumberId id : want.strides) strides.push_back(number(id));
+  throw_user_error(
+      fmt::format("[call] input {}: expected {} with sizes [{}] and strides [{}], got {} with sizes [{}] and "
+                  "strides [{}]; "
+                  "compile again for it",
+                  k, name(want.dtype), fmt::join(sizes, ", "), fmt::join(strides, ", "), name(got.dtype),
+                  fmt::join(got.sizes, ", "), fmt::join(got.strides, ", ")));
+}
+
+void PlanExecutor::Run::allocate_output(int32_t k) {
+  const PreparedOutput& o = plan_.outputs[k];
+  OutputTensor& t = out_.tensors[k];
+  const int64_t bytes = number(o.bytes);
+  t.data = plan_.machine.allocator->allocate(bytes);
+  t.bytes = bytes;
+  frame_.base[o.buffer] = t.data;
+  if (plan_.fixed()) {
+    t.sizes = o.fixed_sizes;
+    t.strides = o.fixed_strides;
+    return;
+  }
+  const auto copy = [&](const std::vector<NumberId>& ids) {
+    const size_t from = out_.numbers.size();
+    for (NumberId id : ids) out_.numbers.push_back(number(id));
+    return std::span<const int64_t>(out_.numbers.data() + from, ids.size());
+  };
+  t.sizes = copy(o.sizes);
+  t.strides = copy(o.strides);
+}
+
+void PlanExecutor::Run::launch(const PreparedKernel& kernel) {
+  const int64_t extent = number(kernel.extent);
+  if (extent <= 0) return;
+  void** pointers = frame_.pointers.data() + kernel.first_argument;
+  for (int32_t k = 0; k < kernel.arguments; ++k) pointers[k] = frame_.base[kernel.buffers[k]];
+  long* sizes = frame_.sizes.data() + kernel.first_size;
+  for (size_t k = 0; k < kernel.symbols.size(); ++k) sizes[k] = number(kernel.symbols[k]);
+  LaunchContext context{kernel.entry,         pointers,
+                        kernel.arguments,     sizes,
+                        in_.scalars.data(),   reinterpret_cast<long*>(&status_),
+                        kernel.scratch_bytes, plan_.machine.allocator};
+  const int64_t grain = std::max<int64_t>(1, number(kernel.grain));
+  if (extent <= grain || plan_.machine.pool->size() == 1) return launch_part(&context, 0, extent);
+  plan_.machine.pool->parallel_for(0, extent, grain, &launch_part, &context);
+}
+
+void PlanExecutor::Run::call_external(int32_t k) {
+  const auto call = [&](ExternalViews& views) {
+    views.point_at(frame_.base);
+    plan_.externals[k](views.arguments(), views.results());
+  };
+  if (plan_.fixed()) return call(frame_.externals[k]);
+  ExternalViews views(plan_.plan.externals[k], [this](Expr e) { return evaluated(e); });
+  call(views);
+}
+
+void PlanExecutor::Run::raise_index_error() const {
+  throw_user_error(fmt::format(
+      "[{}] index {} is out of range for a dimension of size {}; expected an index below the size",
+      plan_.plan.origins.at(status_.node), status_.value, status_.size));
+}
+
+PlanExecutor::PlanExecutor(codegen::Plan plan, const Machine& machine)
+    : prepared_(std::make_unique<const PreparedPlan>(prepare(std::move(plan), machine))),
+      frames_(std::make_unique<Frames>()) {}
+
+PlanExecutor::~PlanExecutor() = default;
+
+const codegen::Plan& PlanExecutor::plan() const {
+  return prepared_->plan;
+}
+
+void PlanExecutor::run(const RunInputs& inputs, RunOutputs& outputs) const {
+  struct Lease {
+    Frames& frames;
+    std::unique_ptr<Frame> frame;
+    ~Lease() { frames.keep(std::move(frame)); }
+  } lease{*frames_, frames_->take()};
+  if (!lease.frame) lease.frame = std::make_unique<Frame>(*prepared_);
+  Run(*prepared_, *lease.frame, inputs, outputs).execute();
+}
+
+}  // namespace stax::runtime

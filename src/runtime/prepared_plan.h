@@ -1,0 +1,87 @@
+// A plan with its expressions numbered and its arguments laid out: what the executor's loop reads.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/plan/plan.h"
+#include "runtime/plan_executor.h"
+
+namespace stax::runtime {
+
+/// Position of an expression's value in the numbers of a call.
+using NumberId = int32_t;
+
+/// The distinct expressions of a plan. Constant ones have their values in `initial`; the others are computed
+/// once a call.
+struct Numbers {
+  std::vector<int64_t> initial;
+  struct Dynamic {
+    NumberId at;
+    Expr expr;
+  };
+  std::vector<Dynamic> dynamic;
+
+  NumberId add(Expr e);
+  std::vector<NumberId> add(const std::vector<Expr>& list);
+
+ private:
+  std::unordered_map<Expr, NumberId> known_;
+};
+
+struct PreparedInput {
+  loops::BufferId buffer = -1;
+  DType dtype = DType::float32;
+  std::vector<NumberId> sizes, strides;
+};
+
+struct PreparedOutput {
+  loops::BufferId buffer = -1;
+  NumberId bytes = 0;
+  std::vector<NumberId> sizes, strides;
+  std::vector<int64_t> fixed_sizes, fixed_strides;  // where the plan has no symbols
+};
+
+struct PreparedSlot {
+  loops::BufferId buffer = -1;
+  NumberId offset = 0;
+};
+
+struct PreparedKernel {
+  codegen::KernelEntry entry = nullptr;
+  int32_t first_argument = 0, arguments = 0;  // positions in the frame's pointers
+  int32_t first_size = 0;                     // position in the frame's sizes
+  std::vector<loops::BufferId> buffers;
+  std::vector<NumberId> symbols;
+  NumberId extent = 0, grain = 0;
+  int64_t scratch_bytes = 0;
+};
+
+struct Step {
+  enum class Kind : uint8_t { check_input, arena, slot, output, launch, external };
+  Kind kind = Kind::launch;
+  int32_t index = 0;
+};
+
+struct PreparedPlan {
+  codegen::Plan plan;
+  Machine machine;
+  Numbers numbers;
+  std::vector<loops::SymbolBinding> bindings;
+  std::vector<PreparedInput> inputs;
+  std::vector<PreparedOutput> outputs;
+  std::vector<PreparedSlot> slots;
+  std::vector<PreparedKernel> kernels;
+  std::vector<kernels::ExternalFunction> externals;
+  std::vector<Step> steps;
+  std::vector<std::pair<loops::BufferId, void*>> constants;
+  NumberId arena_bytes = 0;
+  int32_t pointers = 0, sizes = 0;  // lengths of the frame's arrays
+
+  bool fixed() const { return numbers.dynamic.empty() && bindings.empty(); }
+};
+
+/// Numbers the expressions of `plan` and resolves its functions.
+PreparedPlan prepare(codegen::Plan plan, const Machine& machine);
+
+}  // namespace stax::runtime
