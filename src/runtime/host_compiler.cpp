@@ -72,6 +72,7 @@ std::set<std::string> linked_libraries(std::string_view source) {
   constexpr std::string_view marker = "// link: ";
   std::set<std::string> names;
   for (size_t at = source.find(marker); at != std::string_view::npos; at = source.find(marker, at + 1)) {
+    if (at > 0 && source[at - 1] != '\n') continue;
     const size_t begin = at + marker.size();
     names.emplace(source.substr(begin, source.find('\n', begin) - begin));
   }
@@ -253,7 +254,8 @@ std::shared_ptr<Module> HostCompiler::build(const std::string& key, const std::s
     ++state_->runs;
     const ProcessResult result = run_process(command, {.time_limit = options_.time_limit});
     if (!result.ok()) {
-      failure = fmt::format("{}\n{}", describe(result, command, options_.time_limit), kHint);
+      failure = fmt::format("{}\nrun it by hand to see more; if the compiler is at fault, {}",
+                            describe(result, command, options_.time_limit), kHint);
       if (result.errors.find("No space left") != std::string::npos) continue;
       break;
     }

@@ -37,14 +37,17 @@ inline std::vector<std::string> target_flags(int vector_bytes) {
   return {};
 }
 
-/// Compiles `body` (kernels marked STAX_EXPORT) behind the prelude that it needs.
-inline std::shared_ptr<runtime::Module> compile_kernels(Shape shape, const std::string& body) {
+inline std::shared_ptr<runtime::Module> compile_text(Shape shape, const std::string& text) {
   static TemporaryFolder folder(temporary_root(), "stax-prelude-");
   static runtime::HostCompiler compiler({.cache_folder = folder.path() + "/cache"});
-  const std::string text = prelude({shape.vector_bytes, shape.lanes, prelude_names(body)}) +
-                           "#define STAX_EXPORT extern \"C\" __attribute__((visibility(\"default\")))\n" +
-                           body;
   return compiler.compile(text, {.target = target_flags(shape.vector_bytes)});
+}
+
+/// Compiles `body` (kernels marked STAX_EXPORT) behind the prelude that it needs.
+inline std::shared_ptr<runtime::Module> compile_kernels(Shape shape, const std::string& body) {
+  return compile_text(
+      shape, prelude({shape.vector_bytes, shape.lanes, prelude_names(body)}) +
+                 "#define STAX_EXPORT extern \"C\" __attribute__((visibility(\"default\")))\n" + body);
 }
 
 class PreludeTest : public ::testing::TestWithParam<Shape> {
