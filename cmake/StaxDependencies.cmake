@@ -12,6 +12,7 @@ stax_find_dependency(fmt)
 stax_find_dependency(OpenSSL COMPONENTS Crypto)
 stax_find_dependency(ZLIB)
 stax_find_dependency(Protobuf)
+stax_find_dependency(dnnl)
 
 # Only headers, and only inside.
 find_package(nlohmann_json REQUIRED)

@@ -1,0 +1,163 @@
+// Matrix products: float32 by oneDNN, or by plain loops where a call of it would cost more than the product;
+// half types widened to float32, which also accumulates; float64 and integers by plain loops.
+#include <algorithm>
+#include <array>
+
+#include "device/thread_pool.h"
+#include "kernels/element.h"
+#include "kernels/multiply.h"
+#include "kernels/onednn.h"
+#include "kernels/registry.h"
+
+namespace stax::kernels {
+namespace {
+
+// Below this many multiplications a product costs less than a call of oneDNN.
+constexpr int64_t kSmall = 32 * 32 * 32;
+// Multiplications that are worth a task of their own.
+constexpr int64_t kTask = int64_t{1} << 18;
+
+using Strides = std::array<int64_t, 3>;  // batch, row, column
+
+struct Shape {
+  int64_t batch, m, n, k;
+  int64_t work() const { return m * n * std::max<int64_t>(k, 1); }
+};
+
+template <class T>
+struct Operand {
+  T* data;
+  Strides strides;
+};
+
+Strides strides_of(const TensorView& t) {
+  if (t.dim() == 2) return {0, t.strides[0], t.strides[1]};
+  return {t.strides[0], t.strides[1], t.strides[2]};
+}
+
+template <class To, class From>
+std::vector<To> pack(const Operand<const From>& x, int64_t batch, int64_t rows, int64_t columns) {
+  std::vector<To> out(static_cast<size_t>(batch * rows * columns));
+  To* to = out.data();
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t i = 0; i < rows; ++i) {
+      const From* from = x.data + b * x.strides[0] + i * x.strides[1];
+      for (int64_t j = 0; j < columns; ++j) *to++ = static_cast<To>(widen(from[j * x.strides[2]]));
+    }
+  }
+  return out;
+}
+
+template <class T>
+auto kernel() {
+  const MultiplyKernels& kernels = multiply_kernels();
+  if constexpr (std::is_same_v<T, float>) return kernels.f32;
+  if constexpr (std::is_same_v<T, double>) return kernels.f64;
+  if constexpr (std::is_same_v<T, uint32_t>) return kernels.u32;
+  if constexpr (std::is_same_v<T, uint64_t>) return kernels.u64;
+}
+
+// Columns of b and c are dense.
+template <class T>
+void multiply_loops(const Shape& s, const Operand<const T>& a, const Operand<const T>& b,
+                    const Operand<T>& c) {
+  const auto run = kernel<T>();
+  const auto rows = [&](int64_t batch, int64_t first, int64_t last) {
+    run({a.data + batch * a.strides[0] + first * a.strides[1], a.strides[1], a.strides[2],
+         b.data + batch * b.strides[0], b.strides[1], c.data + batch * c.strides[0] + first * c.strides[1],
+         c.strides[1], last - first, s.n, s.k});
+  };
+  if (s.batch * s.work() <= kTask) {
+    for (int64_t batch = 0; batch < s.batch; ++batch) rows(batch, 0, s.m);
+    return;
+  }
+  const int64_t block = std::clamp<int64_t>(kTask * s.m / s.work(), 4, s.m > 4 ? s.m : 4);
+  const int64_t blocks = (s.m + block - 1) / block;
+  const int64_t grain = std::max<int64_t>(1, kTask / std::max<int64_t>(1, s.work() / blocks));
+  device::ThreadPool::global().parallel_for(0, s.batch * blocks, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t first = t % blocks * block;
+      rows(t / blocks, first, std::min(first + block, s.m));
+    }
+  });
+}
+
+template <class T>
+void multiply(const Shape& s, Operand<const T> a, Operand<const T> b, const Operand<T>& c) {
+  std::vector<T> a_packed, b_packed;
+  if constexpr (std::is_same_v<T, float>) {
+    if (s.k > 0 && s.work() >= kSmall) {
+      if (!onednn::reads_directly(a.strides, s.batch, s.m, s.k)) {
+        a_packed = pack<T>(a, s.batch, s.m, s.k);
+        a = {a_packed.data(), {s.m * s.k, s.k, 1}};
+      }
+      if (!onednn::reads_directly(b.strides, s.batch, s.k, s.n)) {
+        b_packed = pack<T>(b, s.batch, s.k, s.n);
+        b = {b_packed.data(), {s.k * s.n, s.n, 1}};
+      }
+      onednn::matmul({s.batch, s.m, s.n, s.k, a.strides, b.strides, c.strides}, a.data, b.data, c.data);
+      return;
+    }
+  }
+  if (b.strides[2] != 1 && s.n > 1) {
+    b_packed = pack<T>(b, s.batch, s.k, s.n);
+    b = {b_packed.data(), {s.k * s.n, s.n, 1}};
+  }
+  multiply_loops(s, a, b, c);
+}
+
+// Products of a dtype that is computed in another one.
+template <class Compute, class Stored>
+void multiply_converted(const Shape& s, const Operand<const Stored>& a, const Operand<const Stored>& b,
+                        const Operand<Stored>& c) {
+  const std::vector<Compute> wide_a = pack<Compute>(a, s.batch, s.m, s.k);
+  const std::vector<Compute> wide_b = pack<Compute>(b, s.batch, s.k, s.n);
+  std::vector<Compute> wide_c(static_cast<size_t>(s.batch * s.m * s.n));
+  multiply<Compute>(s, {wide_a.data(), {s.m * s.k, s.k, 1}}, {wide_b.data(), {s.k * s.n, s.n, 1}},
+                    {wide_c.data(), {s.m * s.n, s.n, 1}});
+  const Compute* from = wide_c.data();
+  for (int64_t batch = 0; batch < s.batch; ++batch) {
+    for (int64_t i = 0; i < s.m; ++i) {
+      Stored* to = c.data + batch * c.strides[0] + i * c.strides[1];
+      for (int64_t j = 0; j < s.n; ++j) to[j * c.strides[2]] = narrow<Stored>(*from++);
+    }
+  }
+}
+
+template <class Stored>
+using ComputeFor =
+    std::conditional_t<std::is_same_v<Stored, Float16> || std::is_same_v<Stored, BFloat16>, float,
+                       std::conditional_t<std::is_floating_point_v<Stored>, Stored,
+                                          std::conditional_t<sizeof(Stored) == 8, uint64_t, uint32_t>>>;
+
+void product(const TensorView& x, const TensorView& y, const TensorView& z) {
+  const int64_t lead = x.dim() - 2;
+  const Shape s = {lead == 0 ? 1 : z.sizes[0], z.sizes[lead], z.sizes[lead + 1], x.sizes[lead + 1]};
+  if (z.numel() == 0) return;
+  with_element_type(z.dtype, [&](auto type) {
+    using Stored = typename decltype(type)::Stored;
+    using Compute = ComputeFor<Stored>;
+    const Operand<const Stored> a = {static_cast<const Stored*>(x.data), strides_of(x)};
+    const Operand<const Stored> b = {static_cast<const Stored*>(y.data), strides_of(y)};
+    const Operand<Stored> c = {static_cast<Stored*>(z.data), strides_of(z)};
+    if constexpr (std::is_same_v<Compute, Stored>) {
+      if (s.k > 0 && (c.strides[2] == 1 || s.n == 1)) {
+        multiply<Stored>(s, a, b, c);
+        return;
+      }
+    }
+    multiply_converted<Compute>(s, a, b, c);
+  });
+}
+
+}  // namespace
+
+void mm(Arguments arguments, Results results) {
+  product(arguments[0].tensor(), arguments[1].tensor(), results[0]);
+}
+
+void bmm(Arguments arguments, Results results) {
+  product(arguments[0].tensor(), arguments[1].tensor(), results[0]);
+}
+
+}  // namespace stax::kernels

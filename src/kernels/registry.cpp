@@ -1,0 +1,42 @@
+#include "kernels/registry.h"
+
+#include <string>
+#include <unordered_map>
+
+#include "support/check.h"
+
+namespace stax::kernels {
+namespace {
+
+// One row an operator: its full name and its function.
+const std::unordered_map<std::string, ExternalFunction>& externals() {
+  static const std::unordered_map<std::string, ExternalFunction> table = {
+      {"mm", mm},
+      {"bmm", bmm},
+  };
+  return table;
+}
+
+const std::unordered_map<std::string, DynamicFunction>& dynamics() {
+  static const std::unordered_map<std::string, DynamicFunction> table = {};
+  return table;
+}
+
+template <class Table>
+auto find_in(const Table& table, std::string_view name) {
+  const auto it = table.find(std::string(name));
+  STAX_ASSERT(it != table.end(), "kernels: there is no function '{}'", name);
+  return it->second;
+}
+
+}  // namespace
+
+ExternalFunction find_external(std::string_view name) {
+  return find_in(externals(), name);
+}
+
+DynamicFunction find_dynamic(std::string_view name) {
+  return find_in(dynamics(), name);
+}
+
+}  // namespace stax::kernels

@@ -1,0 +1,16 @@
+// The functions that the table of src/kernels/registry.cpp lists, one declaration each.
+#pragma once
+
+#include "kernels/dynamic.h"
+#include "kernels/external.h"
+
+namespace stax::kernels {
+
+using Arguments = std::span<const Argument<TensorView>>;
+using Results = std::span<const TensorView>;
+
+// matmul.cpp
+void mm(Arguments arguments, Results results);
+void bmm(Arguments arguments, Results results);
+
+}  // namespace stax::kernels
