@@ -312,9 +312,15 @@ Exprs unfold_index(const MetaArgs& args, const TensorMeta&, const Exprs& index) 
   return at;
 }
 
+// as_strided_scatter sees a row-major copy of the input.
 Var unfold_scatter(Builder& b, const VarArgs& args, const Var& source) {
-  return b.call("as_strided_scatter",
-                {args[0], source, source.sizes(), source.meta().strides, source.meta().offset});
+  const Var x = args.tensor(0);
+  Exprs strides = graph::contiguous_strides(x.sizes());
+  const int64_t dim = wrap_dim(args["dimension"].integer().value(), x.dim(), "unfold");
+  const Expr stride = x.dim() == 0 ? Expr(1) : strides[dim];
+  if (x.dim() > 0) strides[dim] = stride * args["step"].integer();
+  strides.push_back(stride);
+  return b.call("as_strided_scatter", {x, source, source.sizes(), strides, 0});
 }
 
 // ---- as_strided, view of another dtype: they look at memory, so they have no index map ----
