@@ -1,9 +1,360 @@
+// Losses. Reductions are named 'none', 'mean' and 'sum', as in PyTorch.
+#include <cmath>
+#include <numbers>
+
+#include "graph/builder.h"
+#include "ops/shape_rules.h"
 #include "ops/table.h"
+#include "support/check.h"
+#include "symbolic/shape_env.h"
 
 namespace stax::ops {
+namespace {
+
+using graph::Builder;
+using graph::composite;
+using graph::decomposed;
+using graph::num;
+using graph::Var;
+using graph::VarArg;
+using graph::VarArgs;
+using Exprs = std::vector<Expr>;
+using Vars = std::vector<Var>;
+
+Var reduced(Builder& b, const Var& loss, const VarArg& reduction) {
+  const std::string& how = reduction.string();
+  if (how == "mean") return b.call("mean", {loss});
+  if (how == "sum") return b.call("sum", {loss});
+  STAX_CHECK(how == "none", "loss: expected reduction 'none', 'mean' or 'sum', got '{}'", how);
+  return loss;
+}
+
+Var where(Builder& b, const Var& condition, const VarArg& yes, const VarArg& no) {
+  return b.call("where.self", {condition, yes, no});
+}
+
+Vars mse_loss(Builder& b, const VarArgs& a) {
+  const Var d = a.tensor(0) - a.tensor(1);
+  return {reduced(b, d * d, a[2])};
+}
+
+Vars l1_loss(Builder& b, const VarArgs& a) {
+  return {reduced(b, b.call("abs", {a.tensor(0) - a.tensor(1)}), a[2])};
+}
+
+// d^2 / (2 beta) below beta, |d| - beta / 2 above.
+Vars smooth_l1_loss(Builder& b, const VarArgs& a) {
+  const Var d = b.call("abs", {a.tensor(0) - a.tensor(1)});
+  const double beta = a[3].floating();
+  STAX_CHECK(beta >= 0, "smooth_l1_loss: beta must not be negative, got {}", beta);
+  if (beta == 0) return {reduced(b, d, a[2])};
+  const Var loss =
+      where(b, b.call("lt.Tensor", {d, beta}), d * d * num(0.5) / num(beta), d - num(0.5 * beta));
+  return {reduced(b, loss, a[2])};
+}
+
+Vars huber_loss(Builder& b, const VarArgs& a) {
+  const Var d = b.call("abs", {a.tensor(0) - a.tensor(1)});
+  const double delta = a[3].floating();
+  STAX_CHECK(delta > 0, "huber_loss: delta must be positive, got {}", delta);
+  const Var loss =
+      where(b, b.call("le.Tensor", {d, delta}), d * d * num(0.5), (d - num(0.5 * delta)) * num(delta));
+  return {reduced(b, loss, a[2])};
+}
+
+Vars kl_div(Builder& b, const VarArgs& a) {
+  const Var input = a.tensor(0), target = a.tensor(1);
+  const Var loss = a[3].boolean() ? b.call("exp", {target}) * (target - input)
+                                  : b.call("xlogy.Tensor", {target, target}) - target * input;
+  if (a[2].string() == "batchmean") {
+    const Expr batch = input.dim() == 0 ? Expr(1) : input.size(0);
+    return {b.call("sum", {loss}) / num(batch)};
+  }
+  return {reduced(b, loss, a[2])};
+}
+
+Vars binary_cross_entropy(Builder& b, const VarArgs& a) {
+  const Var p = a.tensor(0), y = a.tensor(1);
+  STAX_CHECK(p.sizes() == y.sizes(), "binary_cross_entropy: expected a target of shape {}, got {}",
+             shape_text(p.sizes()), shape_text(y.sizes()));
+  // The logarithms are kept at -100 or above, as in PyTorch.
+  const Var log_p = b.call("clamp_min", {b.call("log", {p}), -100.0});
+  const Var log_q = b.call("clamp_min", {b.call("log1p", {-p}), -100.0});
+  Var loss = (y - num(1)) * log_q - y * log_p;
+  if (!a[2].is_none()) loss = loss * a[2].tensor();
+  return {reduced(b, loss, a[3])};
+}
+
+// (1 - y) x + w log(1 + exp(-x)), in the form that does not overflow.
+Vars binary_cross_entropy_with_logits(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0), y = a.tensor(1);
+  STAX_CHECK(x.sizes() == y.sizes(),
+             "binary_cross_entropy_with_logits: expected a target of shape {}, got {}", shape_text(x.sizes()),
+             shape_text(y.sizes()));
+  const Var log_sigmoid = b.call("logsigmoid", {x});
+  Var loss;
+  if (a[3].is_none()) {
+    loss = (num(1) - y) * x - log_sigmoid;
+  } else {
+    const Var weight = (a[3].tensor() - num(1)) * y + num(1);
+    loss = (num(1) - y) * x - weight * log_sigmoid;
+  }
+  if (!a[2].is_none()) loss = loss * a[2].tensor();
+  return {reduced(b, loss, a[4])};
+}
+
+// Class dimension brought last: logits [N, C, d...] -> [N, d..., C].
+Var class_last(Builder& b, const Var& x) {
+  return x.dim() <= 2 ? x : b.call("movedim.intlist", {x, Exprs{1}, Exprs{-1}});
+}
+
+struct Picked {
+  Var loss, weight;  // per sample; the weight is 0 for ignored targets
+};
+
+// -weight[t] * log_probability[t] for each target t.
+Picked pick(Builder& b, const Var& log_probability, const Var& target, const VarArg& weight,
+            const VarArg& ignore) {
+  const Expr classes = log_probability.size(-1);
+  const Var ignored = b.call("eq.Tensor", {target, ignore});
+  const Var safe = b.call("masked_fill_formula", {target, ignored, 0});
+  const Var chosen =
+      b.call("squeeze.dim", {b.call("gather", {log_probability, -1, b.call("unsqueeze", {safe, -1})}), -1});
+  Var w;
+  if (weight.is_none()) {
+    w = b.call("to.dtype", {b.call("logical_not", {ignored}), log_probability.dtype()});
+  } else {
+    STAX_CHECK(weight.tensor().numel() == classes,
+               "nll_loss: expected a weight for each of {} classes, got {}", classes.str(),
+               weight.tensor().numel().str());
+    const Var flat = b.call("index_select", {weight, 0, b.call("reshape", {safe, Exprs{-1}})});
+    w = b.call("masked_fill_formula", {b.call("reshape", {flat, safe.sizes()}), ignored, 0.0});
+  }
+  const Var loss = b.call("masked_fill_formula", {-(chosen * w), ignored, 0.0});
+  return {loss, w};
+}
+
+Var reduce_picked(Builder& b, const Picked& p, const VarArg& reduction) {
+  if (reduction.string() != "mean") return reduced(b, p.loss, reduction);
+  return b.call("sum", {p.loss}) / b.call("sum", {p.weight});
+}
+
+void check_target(const Var& x, const Var& target, const char* op) {
+  const Var& t = target;
+  STAX_CHECK(x.dim() >= 1, "{}: expected logits with a class dimension, got a zero-dim tensor", op);
+  STAX_CHECK(is_integral(t.dtype()), "{}: expected an integer target, got {}", op, name(t.dtype()));
+  Exprs expected = x.sizes();
+  expected.erase(expected.begin() + (x.dim() > 1 ? 1 : 0));
+  STAX_CHECK(t.sizes() == expected, "{}: expected a target of shape {}, got {}", op, shape_text(expected),
+             shape_text(t.sizes()));
+}
+
+Vars nll_loss(Builder& b, const VarArgs& a) {
+  check_target(a.tensor(0), a.tensor(1), "nll_loss");
+  return {reduce_picked(b, pick(b, class_last(b, a.tensor(0)), a.tensor(1), a[2], a[3]), a[4])};
+}
+
+// Targets given as class probabilities.
+Var cross_entropy_probabilities(Builder& b, const Var& log_p, const VarArgs& a, double smoothing) {
+  const int64_t dim = log_p.dim() > 1 ? 1 : 0;
+  const Expr classes = log_p.size(dim);
+  Var target = a.tensor(1);
+  if (smoothing > 0) target = (target * num(1 - smoothing) * num(classes) + num(smoothing)) / num(classes);
+  Var product = log_p * target;
+  if (!a[2].is_none()) {
+    Exprs shape(log_p.dim(), Expr(1));
+    shape[dim] = classes;
+    product = product * b.call("reshape", {a[2], shape});
+  }
+  const Var loss = -b.call("sum.dim_IntList", {product, Exprs{dim}});
+  if (a[4].string() != "mean") return reduced(b, loss, a[4]);
+  return b.call("sum", {loss}) / num(log_p.dim() == 1 ? Expr(1) : floor_div(log_p.numel(), max(classes, 1)));
+}
+
+Vars cross_entropy(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0);
+  const double smoothing = a[5].floating();
+  STAX_CHECK(smoothing >= 0 && smoothing <= 1, "cross_entropy: expected label_smoothing in [0, 1], got {}",
+             smoothing);
+  STAX_CHECK(x.dim() >= 1, "cross_entropy: expected logits with a class dimension, got a zero-dim tensor");
+  const bool probabilities = a.tensor(1).sizes() == x.sizes() && is_floating_point(a.tensor(1).dtype());
+  if (probabilities) {
+    return {
+        cross_entropy_probabilities(b, b.call("log_softmax.int", {x, x.dim() > 1 ? 1 : 0}), a, smoothing)};
+  }
+  check_target(x, a.tensor(1), "cross_entropy");
+  const Var log_p = b.call("log_softmax.int", {class_last(b, x), -1});
+  const Picked picked = pick(b, log_p, a.tensor(1), a[2], a[3]);
+  const Var plain = reduce_picked(b, picked, a[4]);
+  if (smoothing == 0) return {plain};
+  const Var weighted = a[2].is_none() ? log_p : log_p * a[2].tensor();
+  Var smooth = -b.call("sum.dim_IntList", {weighted, Exprs{-1}});
+  smooth = b.call("masked_fill_formula", {smooth, b.call("eq.Tensor", {a[1], a[3]}), 0.0});
+  Var spread;
+  if (a[4].string() == "mean") {
+    spread = b.call("sum", {smooth}) / b.call("sum", {picked.weight});
+  } else {
+    spread = reduced(b, smooth, a[4]);
+  }
+  return {plain * num(1 - smoothing) + spread * num(smoothing) / num(log_p.size(-1))};
+}
+
+Vars hinge_embedding_loss(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0), y = a.tensor(1);
+  const Var margin = b.call("clamp_min", {num(a[2].floating()) - x, 0});
+  const Var zero = x * num(0);
+  const Var loss =
+      where(b, b.call("ne.Tensor", {y, 1}), margin, zero) + where(b, b.call("ne.Tensor", {y, -1}), x, zero);
+  return {reduced(b, loss, a[3])};
+}
+
+Vars margin_ranking_loss(Builder& b, const VarArgs& a) {
+  const Var loss = b.call("clamp_min", {(-a.tensor(2)) * (a.tensor(0) - a.tensor(1)) + a[3].number(), 0});
+  return {reduced(b, loss, a[4])};
+}
+
+Vars soft_margin_loss(Builder& b, const VarArgs& a) {
+  const Var loss = b.call("log1p", {b.call("exp", {(-a.tensor(1)) * a.tensor(0)})});
+  return {reduced(b, loss, a[2])};
+}
+
+Vars gaussian_nll_loss(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0), target = a.tensor(1);
+  Var var = a[2].is_number() ? b.call("full_like", {x, a[2]}) : a.tensor(2);
+  const bool same = var.sizes() == x.sizes();
+  if (!same && var.dim() + 1 == x.dim() && Exprs(x.sizes().begin(), x.sizes().end() - 1) == var.sizes()) {
+    var = b.call("unsqueeze", {var, -1});
+  } else {
+    STAX_CHECK(same || (var.dim() == x.dim() && var.size(-1).is(1)),
+               "gaussian_nll_loss: variance of shape {} does not fit {}", shape_text(var.sizes()),
+               shape_text(x.sizes()));
+  }
+  const Var v = b.call("clamp_min", {var, a[4].floating()});
+  const Var d = x - target;
+  Var loss = (b.call("log", {v}) + d * d / v) * num(0.5);
+  if (a[3].boolean()) loss = loss + num(0.5 * std::log(2 * std::numbers::pi));
+  return {reduced(b, loss, a[5])};
+}
+
+Vars poisson_nll_loss(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0), y = a.tensor(1);
+  Var loss = a[2].boolean() ? b.call("exp", {x}) - y * x : x - y * b.call("log", {x + num(a[4].floating())});
+  if (a[3].boolean()) {
+    // Stirling's approximation of log(y!), for y > 1.
+    const Var stirling =
+        y * b.call("log", {y}) - y + b.call("log", {y * num(2 * std::numbers::pi)}) * num(0.5);
+    loss = loss + b.call("masked_fill_formula", {stirling, b.call("le.Tensor", {y, 1}), 0});
+  }
+  return {reduced(b, loss, a[5])};
+}
+
+Vars pairwise_distance(Builder& b, const VarArgs& a) {
+  const Var d = a.tensor(0) - a.tensor(1) + num(a[3].floating());
+  return {b.call("norm", {d, a[2], Exprs{-1}, a[4]})};
+}
+
+Vars cosine_similarity(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0), y = a.tensor(1);
+  const Exprs dims{a[2].integer()};
+  const double eps = a[3].floating();
+  // Each norm is kept at eps or above.
+  const auto unit = [&](const Var& v) {
+    return v / b.call("clamp_min", {b.call("norm", {v, 2, dims, true}), eps});
+  };
+  const Exprs shape = graph::broadcast_shapes(b.env(), {x.sizes(), y.sizes()}, "cosine_similarity");
+  return {b.call("sum.dim_IntList",
+                 {unit(b.call("expand", {x, shape})) * unit(b.call("expand", {y, shape})), dims})};
+}
+
+Vars cosine_embedding_loss(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0), y = a.tensor(1), target = a.tensor(2);
+  const auto sum = [&](const Var& v) { return b.call("sum.dim_IntList", {v, Exprs{-1}}); };
+  constexpr double kEpsilon = 1e-12;
+  const Var norm = b.call("sqrt", {(sum(x * x) + num(kEpsilon)) * (sum(y * y) + num(kEpsilon))});
+  const Var cosine = sum(x * y) / norm;
+  const Var zero = cosine * num(0);
+  const Var near = where(b, b.call("eq.Tensor", {target, 1}), num(1) - cosine, zero);
+  const Var far = where(b, b.call("eq.Tensor", {target, -1}),
+                        b.call("clamp_min", {cosine - num(a[3].floating()), 0}), zero);
+  return {reduced(b, near + far, a[4])};
+}
+
+Vars triplet_margin_loss(Builder& b, const VarArgs& a) {
+  const auto distance = [&](const Var& x, const Var& y) {
+    return b.call("pairwise_distance", {x, y, a[4].floating(), a[5].floating()});
+  };
+  const Var near = distance(a.tensor(0), a.tensor(1));
+  Var far = distance(a.tensor(0), a.tensor(2));
+  if (a[6].boolean()) far = b.call("minimum", {far, distance(a.tensor(1), a.tensor(2))});
+  return {reduced(b, b.call("clamp_min", {near - far + num(a[3].floating()), 0}), a[7])};
+}
+
+Vars multilabel_soft_margin_loss(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0), y = a.tensor(1);
+  Var loss = -(y * b.call("logsigmoid", {x}) + (num(1) - y) * b.call("logsigmoid", {-x}));
+  if (!a[2].is_none()) loss = loss * a[2].tensor();
+  const Var per_sample = b.call("mean.dim", {loss, Exprs{-1}});
+  return {reduced(b, per_sample, a[3])};
+}
+
+}  // namespace
 
 std::vector<graph::Op> loss_rows() {
-  return {};
+  return {
+      decomposed("mse_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor", mse_loss),
+      decomposed("l1_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor", l1_loss),
+      decomposed("smooth_l1_loss(Tensor self, Tensor target, str reduction='mean', float beta=1.0) -> Tensor",
+                 smooth_l1_loss),
+      decomposed("huber_loss(Tensor self, Tensor target, str reduction='mean', float delta=1.0) -> Tensor",
+                 huber_loss),
+      decomposed("kl_div(Tensor self, Tensor target, str reduction='mean', bool log_target=False) -> Tensor",
+                 kl_div),
+      decomposed("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, str "
+                 "reduction='mean') -> Tensor",
+                 binary_cross_entropy),
+      decomposed("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? "
+                 "pos_weight=None, "
+                 "str reduction='mean') -> Tensor",
+                 binary_cross_entropy_with_logits),
+      decomposed("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, str "
+                 "reduction='mean') -> Tensor",
+                 nll_loss),
+      decomposed("cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, str "
+                 "reduction='mean', "
+                 "float label_smoothing=0.0) -> Tensor",
+                 cross_entropy),
+      decomposed("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, str reduction='mean') "
+                 "-> Tensor",
+                 hinge_embedding_loss),
+      decomposed("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str "
+                 "reduction='mean') -> Tensor",
+                 margin_ranking_loss),
+      decomposed("soft_margin_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor",
+                 soft_margin_loss),
+      decomposed(
+          "gaussian_nll_loss(Tensor input, Tensor target, Tensor var, bool full=False, float eps=1e-06, "
+          "str reduction='mean') -> Tensor",
+          gaussian_nll_loss),
+      decomposed("poisson_nll_loss(Tensor input, Tensor target, bool log_input=True, bool full=False, float "
+                 "eps=1e-08, "
+                 "str reduction='mean') -> Tensor",
+                 poisson_nll_loss),
+      decomposed("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) "
+                 "-> Tensor",
+                 pairwise_distance),
+      decomposed("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+                 cosine_similarity),
+      decomposed("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str "
+                 "reduction='mean') -> Tensor",
+                 cosine_embedding_loss),
+      decomposed("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, "
+                 "float p=2.0, "
+                 "float eps=1e-06, bool swap=False, str reduction='mean') -> Tensor",
+                 triplet_margin_loss),
+      decomposed("multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, str "
+                 "reduction='mean') -> Tensor",
+                 multilabel_soft_margin_loss),
+  };
 }
 
 }  // namespace stax::ops
