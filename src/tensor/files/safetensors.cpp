@@ -16,7 +16,7 @@ namespace stax::files {
 namespace {
 
 constexpr int64_t kMaxHeader = 100'000'000;  // the limit of the format's own implementation
-constexpr size_t kMaxRank = 64;
+constexpr size_t kMaxRank = 1024;  // the format has no limit; PyTorch writes files beyond NumPy's 64
 constexpr std::string_view kMetadata = "__metadata__";
 
 struct FileDType {

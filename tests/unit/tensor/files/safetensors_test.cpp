@@ -143,6 +143,14 @@ TEST(Safetensors, RefusesHostileHeaders) {
   }
 }
 
+// PyTorch has tensors of more dimensions than NumPy's 64, and saves them.
+TEST(Safetensors, HoldsManyDimensions) {
+  Scratch scratch;
+  const std::vector<float> data{7};
+  save_safetensors(scratch / "x", {{"a", view_of(kFloat32, std::vector<int64_t>(65, 1), data)}});
+  EXPECT_EQ(SafetensorsFile(scratch / "x").tensor("a").sizes.size(), 65u);
+}
+
 TEST(Safetensors, RefusesNamesThatWouldNotReadBack) {
   const ArrayView none{kUInt8, {0}, nullptr, 0, nullptr};
   EXPECT_THROW(save_safetensors("/tmp/never", {{"a", none}, {"a", none}}), UserError);
