@@ -9,8 +9,8 @@
 #include <limits>
 #include <random>
 
-#include "prelude_harness.h"
 #include "stax/error.h"
+#include "unit/codegen/prelude_harness.h"
 
 namespace stax::codegen {
 namespace {
