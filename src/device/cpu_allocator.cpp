@@ -60,6 +60,7 @@ struct CpuAllocator::State {
 
   void release(int size_class) noexcept {
     std::vector<void*>& blocks = classes[size_class].blocks;
+    if (blocks.empty()) return;
     for (void* block : blocks) std::free(block);
     stats.cached_bytes -= bytes_of(size_class) * static_cast<int64_t>(blocks.size());
     blocks.clear();

@@ -130,7 +130,7 @@ void add_logarithms(SnippetTable& table) {
 /// x = n * pi/2 + r, |r| <= pi/4, with pi/2 in four parts; n as integer in k. Larger arguments go to the
 /// library.
 constexpr std::string_view kReducePi =
-    "vf32 n = round_f32(a * 0x1.45f306p-1f); vi32 k = __builtin_convertvector(big ? (vf32){} : n, vi32);"
+    "vf32 n = round_f32(a * 0x1.45f306p-1f); vi32 k = __builtin_convertvector(near ? n : (vf32){}, vi32);"
     " vf32 r = fma_f32(n, splat_f32(-0x1.92p+0f), a); r = fma_f32(n, splat_f32(-0x1.fb4p-12f), r);"
     " r -= fma_f32(n, splat_f32(0x1.444p-24f), n * 0x1.68c234p-39f); vf32 s = r * r;";
 
@@ -147,12 +147,13 @@ void add_trigonometry(SnippetTable& table) {
               fmt::format("STAX_NOINLINE vf32 p_big_{0}(vf32 a, vf32 y, vi32 big) {{"
                           " for (int i = 0; i < {1}; ++i) if (big[i]) y[i] = {0}f(a[i]); return y; }}\n",
                           name, table.shape().lanes));
-    table.value(name, "f32", "vv",
-                fmt::format("vi32 big = ~(abs_f32(a) < {3}); {0} {1}"
-                            " if (__builtin_expect(hany_b8(__builtin_convertvector(big, vm)), 0)) return "
-                            "p_big_{2}(a, y, big);"
-                            " return y;",
-                            kReducePi, value, name, limit));
+    table.value(
+        name, "f32", "vv",
+        fmt::format("vf32 m = abs_f32(a); vi32 near = m < {3}, big = ~near & (m < __builtin_inff()); {0} {1}"
+                    " if (__builtin_expect(hany_b8(__builtin_convertvector(big, vm)), 0)) return "
+                    "p_big_{2}(a, y, big);"
+                    " return y;",
+                    kReducePi, value, name, limit));
   };
   add("sin",
       fmt::format(

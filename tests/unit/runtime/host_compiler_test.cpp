@@ -255,6 +255,19 @@ TEST_F(HostCompilerTest, AProcessKilledWhileCompilingLeavesNothingForLong) {
   EXPECT_TRUE(fs::is_empty(scratch));
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+TEST_F(HostCompilerTest, TheAddressSanitizerSeesIntoKernels) {
+  HostCompiler compiler(options());
+  auto module = compiler.compile(
+      "extern \"C\" __attribute__((visibility(\"default\"))) int at(const int* x, long i) { return x[i]; }\n",
+      {.address_sanitizer = true});
+  auto at = reinterpret_cast<int (*)(const int*, long)>(module->symbol("at"));
+  std::vector<int> values(8, 3);
+  EXPECT_EQ(at(values.data(), 7), 3);
+  EXPECT_DEATH(at(values.data(), 8), "heap-buffer-overflow");
+}
+#endif
+
 TEST_F(HostCompilerTest, TheCacheIsBoundedAndDropsWhatWasUsedLongestAgo) {
   HostCompiler compiler(options());
   for (int i = 0; i < 3; ++i) compiler.compile(source_returning(i), {});
