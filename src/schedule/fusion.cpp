@@ -27,6 +27,8 @@ int64_t footprint(Expr index, const Space& space, DType dtype) {
 
 namespace {
 
+constexpr const char* kCycle = "fusing them would make a cycle of dependences";
+
 bool order_matters(loops::OpCode op) {
   using loops::OpCode;
   return op == OpCode::reduce_argmax || op == OpCode::reduce_argmin ||
@@ -106,6 +108,54 @@ bool sizes_match(const Space& a, const Space& b) {
          !(all_a.is_constant() && all_b.is_constant());
 }
 
+/// Which groups run before which, at one moment.
+class Ancestors {
+ public:
+  Ancestors(const std::vector<FusionGroup>& groups, const std::vector<int32_t>& group_of,
+            const std::vector<std::vector<int32_t>>& dependences)
+      : direct_(groups.size()), all_(groups.size()) {
+    for (size_t g = 0; g < groups.size(); ++g) {
+      for (const FusedNode& n : groups[g].nodes) {
+        for (int32_t d : dependences[n.node]) direct_[g].insert(group_of[d]);
+      }
+      direct_[g].erase(static_cast<int32_t>(g));
+    }
+    for (size_t g = 0; g < groups.size(); ++g) visit(static_cast<int32_t>(g));
+  }
+
+  /// True if a path leads from group `from` to group `to` through a third group.
+  bool path_around(int32_t from, int32_t to) const {
+    return std::any_of(direct_[to].begin(), direct_[to].end(),
+                       [&](int32_t g) { return g != from && all_[g][from]; });
+  }
+
+ private:
+  void visit(int32_t start) {
+    std::vector<int32_t> stack{start};  // no recursion: chains of groups are long
+    while (!stack.empty()) {
+      const int32_t g = stack.back();
+      const auto open =
+          std::find_if(direct_[g].begin(), direct_[g].end(), [&](int32_t d) { return all_[d].empty(); });
+      if (all_[g].empty() && open != direct_[g].end()) {
+        stack.push_back(*open);
+        continue;
+      }
+      stack.pop_back();
+      if (!all_[g].empty()) continue;
+      all_[g].assign(direct_.size(), false);
+      for (int32_t d : direct_[g]) {
+        all_[g][d] = true;
+        for (size_t k = 0; k < all_[d].size(); ++k) {
+          if (all_[d][k]) all_[g][k] = true;
+        }
+      }
+    }
+  }
+
+  std::vector<std::set<int32_t>> direct_;
+  std::vector<std::vector<bool>> all_;
+};
+
 /// What fusing two groups would give.
 struct Candidate {
   std::optional<FusionGroup> group;  // nothing: not possible
@@ -146,7 +196,7 @@ class Fuser {
   using Key = std::pair<int32_t, int32_t>;  // groups, the one with the earlier first node first
 
   std::set<Key> pairs() const;
-  const Candidate& candidate(Key key);
+  const Candidate& candidate(Key key, const Ancestors& ancestors);
   Candidate evaluate(const FusionGroup& a, const FusionGroup& b) const;
   std::string conflict(const FusionGroup& a, const FusionGroup& b) const;
   std::string overwrites_early(const FusionGroup& g) const;
@@ -185,9 +235,13 @@ std::set<Fuser::Key> Fuser::pairs() const {
   return out;
 }
 
-const Candidate& Fuser::candidate(Key key) {
+const Candidate& Fuser::candidate(Key key, const Ancestors& ancestors) {
   const auto found = cache_.find(key);
   if (found != cache_.end()) return found->second;
+  // A path around stays while the two groups stay, whatever else fuses.
+  if (ancestors.path_around(key.first, key.second) || ancestors.path_around(key.second, key.first)) {
+    return cache_.emplace(key, Candidate{std::nullopt, 0, kCycle}).first->second;
+  }
   return cache_.emplace(key, evaluate(groups_[key.first], groups_[key.second])).first->second;
 }
 
@@ -330,8 +384,9 @@ bool Fuser::round() {
     Key key;
   };
   std::vector<Scored> scored;
+  const Ancestors ancestors(groups_, group_of_, dependences_);
   for (const Key& key : pairs()) {
-    const Candidate& c = candidate(key);
+    const Candidate& c = candidate(key, ancestors);
     if (c.group) scored.push_back({c.bytes, key});
   }
   std::stable_sort(scored.begin(), scored.end(), [&](const Scored& a, const Scored& b) {
@@ -358,11 +413,14 @@ bool Fuser::round() {
 }
 
 void Fuser::record_rejections() {
+  constexpr size_t kMostWords = 256;  // groups that share an input with many others say nothing new
+  const Ancestors ancestors(groups_, group_of_, dependences_);
+  const size_t fused = decisions_.size();
   for (const Key& key : pairs()) {
-    const Candidate& c = candidate(key);
-    const std::string why = c.group ? "fusing them would make a cycle of dependences" : c.why;
-    decisions_.push_back(
-        {describe(groups_[key.first]), describe(groups_[key.second]), "kept apart: " + why, false, 0});
+    if (decisions_.size() == fused + kMostWords) break;
+    const Candidate& c = candidate(key, ancestors);
+    decisions_.push_back({describe(groups_[key.first]), describe(groups_[key.second]),
+                          std::string("kept apart: ") + (c.group ? kCycle : c.why), false, 0});
   }
 }
 
