@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "support/check.h"
+#include "tensor/element.h"
+#include "tensor/tensor_impl.h"
+
+namespace stax {
+namespace {
+
+/// One dimension of a copy, strides in elements.
+struct Dim {
+  int64_t size, target, source;
+};
+
+/// The dimensions of a copy, innermost first: without those of length 1, and merged where both sides allow.
+std::vector<Dim> loops_of(const TensorView& source, const TensorView& target) {
+  std::vector<Dim> dims;
+  for (size_t d = 0; d < target.sizes.size(); ++d) {
+    if (target.sizes[d] != 1) dims.push_back({target.sizes[d], target.strides[d], source.strides[d]});
+  }
+  std::stable_sort(dims.begin(), dims.end(),
+                   [](const Dim& a, const Dim& b) { return std::abs(a.target) < std::abs(b.target); });
+  std::vector<Dim> merged;
+  for (const Dim& dim : dims) {
+    if (!merged.empty()) {
+      Dim& inner = merged.back();
+      if (dim.target == inner.target * inner.size && dim.source == inner.source * inner.size) {
+        inner.size *= dim.size;
+        continue;
+      }
+    }
+    merged.push_back(dim);
+  }
+  if (merged.empty()) merged.push_back({1, 1, 1});
+  return merged;
+}
+
+/// Copies one run: n elements, strides in elements.
+using RowCopy = void (*)(std::byte* target, int64_t target_stride, const std::byte* source,
+                         int64_t source_stride, int64_t n);
+
+template <class To, class From>
+void copy_row(std::byte* target, int64_t target_stride, const std::byte* source, int64_t source_stride,
+              int64_t n) {
+  auto* out = reinterpret_cast<typename To::Stored*>(target);
+  const auto* in = reinterpret_cast<const typename From::Stored*>(source);
+  const auto convert = [](typename From::Stored v) {
+    return To::store(cast_value<typename To::Value>(From::load(v)));
+  };
+  if (target_stride == 1 && source_stride == 1) {
+    for (int64_t i = 0; i < n; ++i) out[i] = convert(in[i]);
+  } else if (target_stride == 1 && source_stride == 0) {
+    std::fill_n(out, n, convert(in[0]));
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i * target_stride] = convert(in[i * source_stride]);
+  }
+}
+
+template <class T>
+void move_row(std::byte* target, int64_t target_stride, const std::byte* source, int64_t source_stride,
+              int64_t n) {
+  auto* out = reinterpret_cast<T*>(target);
+  const auto* in = reinterpret_cast<const T*>(source);
+  if (target_stride == 1 && source_stride == 1) {
+    std::memcpy(target, source, static_cast<size_t>(n) * sizeof(T));
+  } else if (target_stride == 1 && source_stride == 0) {
+    std::fill_n(out, n, in[0]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i * target_stride] = in[i * source_stride];
+  }
+}
+
+RowCopy find_row_copy(DType to, DType from) {
+  if (to == from) {
+    switch (itemsize(to)) {
+      case 1:
+        return move_row<uint8_t>;
+      case 2:
+        return move_row<uint16_t>;
+      case 4:
+        return move_row<uint32_t>;
+      default:
+        return move_row<uint64_t>;
+    }
+  }
+  return visit_element(to, [&](auto target) -> RowCopy {
+    return visit_element(
+        from, [&](auto source) -> RowCopy { return copy_row<decltype(target), decltype(source)>; });
+  });
+}
+
+/// Runs all rows of a loop nest, innermost dimension first in `dims`.
+class Nest {
+ public:
+  Nest(const std::vector<Dim>& dims, RowCopy row, int64_t target_size, int64_t source_size)
+      : dims_(dims), row_(row), target_size_(target_size), source_size_(source_size) {
+    // Where the source runs along the second dimension, both are walked in tiles that stay in the cache.
+    tiled_ = dims.size() > 1 && std::abs(dims[0].source) > 8 && std::abs(dims[1].source) == 1;
+  }
+
+  void run(std::byte* target, const std::byte* source) const { walk(dims_.size() - 1, target, source); }
+
+ private:
+  void walk(size_t level, std::byte* target, const std::byte* source) const {
+    const Dim& dim = dims_[level];
+    if (level == 0) {
+      row_(target, dim.target, source, dim.source, dim.size);
+    } else if (level == 1 && tiled_) {
+      tiles(target, source);
+    } else {
+      for (int64_t i = 0; i < dim.size; ++i) {
+        walk(level - 1, target + i * dim.target * target_size_, source + i * dim.source * source_size_);
+      }
+    }
+  }
+
+  void tiles(std::byte* target, const std::byte* source) const {
+    constexpr int64_t kTile = 32;
+    const Dim &inner = dims_[0], &outer = dims_[1];
+    for (int64_t a = 0; a < outer.size; a += kTile) {
+      for (int64_t b = 0; b < inner.size; b += kTile) {
+        const int64_t rows = std::min(kTile, outer.size - a), length = std::min(kTile, inner.size - b);
+        for (int64_t i = a; i < a + rows; ++i) {
+          row_(target + (i * outer.target + b * inner.target) * target_size_, inner.target,
+               source + (i * outer.source + b * inner.source) * source_size_, inner.source, length);
+        }
+      }
+    }
+  }
+
+  const std::vector<Dim>& dims_;
+  RowCopy row_;
+  int64_t target_size_, source_size_;
+  bool tiled_ = false;
+};
+
+}  // namespace
+
+void copy_elements(const TensorView& source, const TensorView& target) {
+  STAX_ASSERT(source.sizes == target.sizes, "shapes differ");
+  if (target.numel() == 0) return;
+  const std::vector<Dim> dims = loops_of(source, target);
+  const RowCopy row = find_row_copy(target.dtype, source.dtype);
+  Nest(dims, row, itemsize(target.dtype), itemsize(source.dtype))
+      .run(static_cast<std::byte*>(target.data), static_cast<const std::byte*>(source.data));
+}
+
+void fill_elements(const TensorView& target, const Scalar& value) {
+  alignas(8) std::byte element[8];
+  visit_element(target.dtype, [&](auto e) {
+    using E = decltype(e);
+    using Value = typename E::Value;
+    const Value v = value.is_floating_point() ? cast_value<Value>(value.floating())
+                                              : cast_value<Value>(value.to<int64_t>());
+    const auto stored = E::store(v);
+    std::memcpy(element, &stored, sizeof(stored));
+  });
+  const TensorView source{element, target.dtype, target.sizes, std::vector<int64_t>(target.sizes.size(), 0)};
+  copy_elements(source, target);
+}
+
+}  // namespace stax

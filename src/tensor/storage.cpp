@@ -1,0 +1,43 @@
+#include "tensor/storage.h"
+
+#include "device/cpu_allocator.h"
+#include "support/check.h"
+
+namespace stax {
+
+Storage* Storage::allocate(int64_t bytes, Device device) {
+  STAX_CHECK(device.type == DeviceType::cpu, "a tensor on {}: only CPU tensors can be made on this machine",
+             device.str());
+  auto* storage = new Storage();
+  storage->bytes_ = bytes;
+  storage->device_ = device;
+  storage->owned_ = true;
+  try {
+    storage->data_ = static_cast<std::byte*>(device::CpuAllocator::global().allocate(bytes));
+  } catch (...) {
+    storage->owned_ = false;
+    delete storage;
+    throw;
+  }
+  return storage;
+}
+
+Storage* Storage::adopt(void* data, int64_t bytes, Device device, std::function<void()> release) {
+  auto* storage = new Storage();
+  storage->data_ = static_cast<std::byte*>(data);
+  storage->bytes_ = bytes;
+  storage->device_ = device;
+  storage->release_ = std::move(release);
+  return storage;
+}
+
+Storage::~Storage() {
+  if (owned_) device::CpuAllocator::global().deallocate(data_, bytes_);
+  if (release_) release_();
+}
+
+void Storage::release() {
+  if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+}  // namespace stax
