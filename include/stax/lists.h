@@ -180,7 +180,7 @@ class TensorList {
  public:
   constexpr TensorList() = default;
   inline TensorList(std::initializer_list<Tensor> values);
-  TensorList(const std::vector<Tensor>& values) : data_(values.data()), size_(values.size()) {}  // NOLINT
+  inline TensorList(const std::vector<Tensor>& values);  // NOLINT
   TensorList(std::span<const Tensor> values) : data_(values.data()), size_(values.size()) {}     // NOLINT
   constexpr size_t size() const { return size_; }
   constexpr bool empty() const { return size_ == 0; }

@@ -173,6 +173,8 @@ class STAX_API Tensor {
 
 STAX_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
+inline TensorList::TensorList(const std::vector<Tensor>& values)
+    : TensorList(std::span<const Tensor>(values)) {}
 inline TensorList::TensorList(std::initializer_list<Tensor> values)
     : TensorList(std::span<const Tensor>(values.begin(), values.size())) {}
 inline const Tensor& TensorList::operator[](size_t i) const {

@@ -1,5 +1,6 @@
 #include "tensor/sym_int.h"
 
+#include <bit>
 #include <ostream>
 
 #include "support/check.h"
