@@ -140,6 +140,17 @@ class OptionalIntList {
   bool present_ = false;
 };
 
+/// A bool that no number converts to, where an overload takes a number in the same place.
+class ExactBool {
+ public:
+  template <std::same_as<bool> T>
+  constexpr ExactBool(T value) : value_(value) {}  // NOLINT
+  constexpr bool value() const { return value_; }
+
+ private:
+  bool value_;
+};
+
 /// Floating-point numbers.
 class FloatList {
  public:
@@ -180,8 +191,8 @@ class TensorList {
  public:
   constexpr TensorList() = default;
   inline TensorList(std::initializer_list<Tensor> values);
-  inline TensorList(const std::vector<Tensor>& values);  // NOLINT
-  TensorList(std::span<const Tensor> values) : data_(values.data()), size_(values.size()) {}     // NOLINT
+  inline TensorList(const std::vector<Tensor>& values);                                       // NOLINT
+  TensorList(std::span<const Tensor> values) : data_(values.data()), size_(values.size()) {}  // NOLINT
   constexpr size_t size() const { return size_; }
   constexpr bool empty() const { return size_ == 0; }
   inline const Tensor& operator[](size_t i) const;

@@ -55,16 +55,16 @@ class EagerBackend {
 void install_eager_backend(EagerBackend* backend);
 EagerBackend& eager_backend();
 
-/// Calls an operator. Goes to the trace if one is active and an argument is traced, or if one is active and
-/// the operator has no tensor argument; to the eager backend otherwise. A traced tensor met outside its
-/// thread's trace is a user error.
+/// Calls an operator: in the trace of this thread where one is active, also when every argument is concrete
+/// (a tensor that the traced function captured may be updated between calls), else in the eager backend. A
+/// traced tensor met outside its thread's trace is a user error.
 std::vector<Tensor> dispatch(const graph::Op& op, Arguments arguments);
 /// dispatch() for operators with one result.
 Tensor dispatch_one(const graph::Op& op, Arguments arguments);
-/// The in-place variant: the operator, then its result is written into argument 0. User errors: the result's
-/// dtype does not cast to self's, its shape does not broadcast to self's, self overlaps itself, self is
-/// read-only.
-Tensor& dispatch_in_place(const graph::Op& op, Arguments arguments, std::string_view name);
+/// The in-place variant: the operator, then its result is written into argument 0, which is returned. User
+/// errors: the result's dtype does not cast to self's, its shape does not broadcast to self's, self overlaps
+/// itself, self is read-only.
+Tensor dispatch_in_place(const graph::Op& op, Arguments arguments, std::string_view name);
 /// copy_: the one primitive write. `source` is converted and broadcast.
 void write(const Tensor& self, const Tensor& source, std::string_view name);
 
@@ -81,32 +81,34 @@ bool has_operator(std::string_view name);
 class Call {
  public:
   Call(const graph::Op& op, size_t count) : op_(op) { arguments_.reserve(count); }
-  void add(const Tensor& value);
-  void add(const std::optional<Tensor>& value);
-  void add(const TensorList& value);
-  void add(const OptionalTensorList& value);
-  void add(const Scalar& value);
-  void add(const std::optional<Scalar>& value);
-  void add(const SymInt& value);
-  void add(const std::optional<SymInt>& value);
-  void add(int64_t value);
-  void add(const std::optional<int64_t>& value);
+  Call& add(const Tensor& value);
+  Call& add(const std::optional<Tensor>& value);
+  Call& add(const TensorList& value);
+  Call& add(const OptionalTensorList& value);
+  Call& add(const Scalar& value);
+  Call& add(const SymInt& value);
+  Call& add(int64_t value);
+  Call& add(double value);
+  Call& add(bool value);
+  Call& add(ExactBool value) { return add(value.value()); }
   /// `repeat` > 1: a single number stands for that many (int[N]).
-  void add(const IntList& value, int32_t repeat = 0);
-  void add(const OptionalIntList& value, int32_t repeat = 0);
-  void add(const FloatList& value);
-  void add(const OptionalFloatList& value);
-  void add(double value);
-  void add(const std::optional<double>& value);
-  void add(bool value);
-  void add(const std::optional<bool>& value);
-  void add(std::optional<DType> value);
-  void add(std::string_view value);
-  void add(std::optional<std::string_view> value);
+  Call& add(const IntList& value, int32_t repeat = 0);
+  Call& add(const OptionalIntList& value, int32_t repeat = 0);
+  Call& add(const FloatList& value);
+  Call& add(const OptionalFloatList& value);
+  Call& add(DType value);
+  Call& add(std::string_view value);
+  /// The dtype, or none; the device is checked.
+  Call& add(const TensorOptions& value);
+  template <class T>
+  Call& add(const std::optional<T>& value) {
+    return value ? add(*value) : none();
+  }
+  Call& none();
 
   std::vector<Tensor> all() { return dispatch(op_, std::move(arguments_)); }
   Tensor one() { return dispatch_one(op_, std::move(arguments_)); }
-  Tensor& in_place(std::string_view name) { return dispatch_in_place(op_, std::move(arguments_), name); }
+  void in_place(std::string_view name) { dispatch_in_place(op_, std::move(arguments_), name); }
 
  private:
   const graph::Op& op_;

@@ -174,6 +174,33 @@ bool separate(const Function& earlier, Function& later) {
   return true;
 }
 
+/// Second operands that may also be numbers, which then promote as numbers do.
+bool takes_number(const Function& f, size_t i) {
+  static const std::set<std::string> names = {"other", "exponent", "value", "self"};
+  const Op& op = *f.op;
+  const Param& param = op.schema.params[i];
+  const bool by_element =
+      op.op_class == graph::OpClass::pointwise || op.schema.overload.starts_with("Tensor");
+  return by_element && i > 0 && param.type == ParamType::tensor && !param.optional &&
+         names.contains(param.name);
+}
+
+/// The forms of `f` with numbers in place of some operands.
+std::vector<Function> number_forms(const Function& f) {
+  std::vector<size_t> places;
+  for (size_t i = 0; i < f.params.size(); ++i) {
+    if (takes_number(f, i)) places.push_back(i);
+  }
+  std::vector<Function> forms;
+  for (size_t mask = 1; mask < (size_t{1} << places.size()); ++mask) {
+    forms.push_back(f);
+    for (size_t k = 0; k < places.size(); ++k) {
+      if (mask >> k & 1) forms.back().params[places[k]].type = "const Scalar&";
+    }
+  }
+  return forms;
+}
+
 bool is_list(const std::string& type) {
   return type == "IntList" || type == "OptionalIntList";
 }
@@ -205,6 +232,16 @@ void settle_numbers(std::vector<Function>& overloads) {
     }
   }
   overloads.insert(overloads.end(), extra.begin(), extra.end());
+}
+
+void add_number_forms(std::vector<Function>& overloads) {
+  for (size_t i = 0, rows = overloads.size(); i < rows; ++i) {
+    for (Function& form : number_forms(overloads[i])) {
+      const bool distinct = std::all_of(overloads.begin(), overloads.end(),
+                                        [&](const Function& earlier) { return separate(earlier, form); });
+      if (distinct) overloads.push_back(std::move(form));
+    }
+  }
 }
 
 std::string parameters(const Function& f, size_t first, bool defaults) {
@@ -328,6 +365,7 @@ Generated generate(const std::vector<graph::Op>& rows, int shards) {
   }
   Writer writer(shards);
   for (const std::string& name : names) {
+    add_number_forms(by_name[name]);
     settle_numbers(by_name[name]);
     for (const Function& f : by_name[name]) writer.write(f);
   }

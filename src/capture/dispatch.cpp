@@ -1,0 +1,163 @@
+#include "capture/dispatch.h"
+
+#include <fmt/ranges.h>
+
+#include <atomic>
+
+#include "ops/table.h"
+#include "support/check.h"
+#include "tensor/tensor_impl.h"
+
+namespace stax {
+
+SymbolicContext* symbolic_context() {
+  return capture::current_trace();
+}
+
+namespace capture {
+namespace {
+
+thread_local Trace* the_trace = nullptr;
+std::atomic<EagerBackend*> the_backend{nullptr};
+
+void refuse_traced(const graph::Op& op, const Tensor& tensor) {
+  STAX_CHECK(tensor.defined(), "{}: an undefined tensor is an argument", op.schema.name);
+  STAX_CHECK(!tensor.impl()->is_traced(),
+             "{}: a tensor of a trace is used outside that trace, on another thread or after it ended",
+             op.schema.name);
+}
+
+void refuse_traced(const graph::Op& op, const Arguments& arguments) {
+  for (const auto& argument : arguments) {
+    if (argument.is_tensor()) {
+      refuse_traced(op, argument.tensor());
+    } else if (const auto* list = std::get_if<Argument<Tensor>::Tensors>(&argument.value)) {
+      for (const auto& tensor : *list) {
+        if (tensor) refuse_traced(op, *tensor);
+      }
+    }
+  }
+}
+
+/// Whether an in-place operation may store a result of dtype `from` in a tensor of dtype `to`.
+bool can_store(DType from, DType to) {
+  if (is_floating_point(from)) return is_floating_point(to);
+  return from == DType::boolean || to != DType::boolean;
+}
+
+std::string shape_text(const Tensor& tensor) {
+  std::string text = "[";
+  for (const SymInt& size : tensor.sizes()) text += (text.size() > 1 ? ", " : "") + size.str();
+  return text + "]";
+}
+
+/// `source` as seen with the shape of `self`: dimensions added and repeated by strides of 0.
+TensorView broadcast_view(const StridedImpl& source, const StridedImpl& self, std::string_view name) {
+  TensorView view{source.data(), source.dtype(), self.sizes().values(), {}};
+  view.strides.assign(view.sizes.size(), 0);
+  const int64_t skip = self.dim() - source.dim();
+  bool fits = true;
+  for (int64_t d = 0; d < source.dim(); ++d) {
+    const int64_t length = source.size(d);
+    if (skip + d < 0) {
+      fits = fits && length == 1;
+      continue;
+    }
+    const auto at = static_cast<size_t>(skip + d);
+    fits = fits && (length == view.sizes[at] || length == 1);
+    if (length == view.sizes[at]) view.strides[at] = source.stride(d);
+  }
+  STAX_CHECK(fits, "{}: a tensor of shape {} does not broadcast to {}, the shape that is written", name,
+             fmt::format("[{}]", fmt::join(source.sizes().values(), ", ")),
+             fmt::format("[{}]", fmt::join(view.sizes, ", ")));
+  return view;
+}
+
+void write_eagerly(const Tensor& self, const Tensor& source, std::string_view name) {
+  StridedImpl &target = strided(self), &from = strided(source);
+  STAX_CHECK(target.storage()->writable(), "{}: the tensor was handed over as read-only; clone it first",
+             name);
+  STAX_CHECK(
+      !target.may_overlap_itself(),
+      "{}: several elements of the tensor that is written lie at one place (it was expanded); clone it "
+      "first",
+      name);
+  if (self.impl() == source.impl()) return;
+  const TensorView view = broadcast_view(from, target, name);
+  if (from.storage_id() != target.storage_id()) {
+    copy_elements(view, target.view());
+    return;
+  }
+  const Tensor copy = new_tensor(from.dtype(), from.sizes().values());
+  copy_elements(from.view(), strided(copy).view());
+  copy_elements(broadcast_view(strided(copy), target, name), target.view());
+}
+
+Tensor call_row(std::string_view name, Arguments arguments) {
+  return dispatch_one(ops::table().at(name), std::move(arguments));
+}
+
+}  // namespace
+
+TraceScope::TraceScope(Trace* trace) : previous_(std::exchange(the_trace, trace)) {}
+TraceScope::~TraceScope() {
+  the_trace = previous_;
+}
+
+Trace* current_trace() {
+  return the_trace;
+}
+
+void install_eager_backend(EagerBackend* backend) {
+  the_backend.store(backend, std::memory_order_release);
+}
+
+EagerBackend& eager_backend() {
+  EagerBackend* backend = the_backend.load(std::memory_order_acquire);
+  STAX_ASSERT(backend != nullptr, "no eager backend is installed");
+  return *backend;
+}
+
+std::vector<Tensor> dispatch(const graph::Op& op, Arguments arguments) {
+  if (the_trace != nullptr) return the_trace->call(op, std::move(arguments));
+  refuse_traced(op, arguments);
+  return eager_backend().call(op, arguments);
+}
+
+Tensor dispatch_one(const graph::Op& op, Arguments arguments) {
+  std::vector<Tensor> results = dispatch(op, std::move(arguments));
+  STAX_ASSERT(results.size() == 1, "{} has {} results where one was expected", op.schema.full_name(),
+              results.size());
+  return std::move(results[0]);
+}
+
+Tensor dispatch_in_place(const graph::Op& op, Arguments arguments, std::string_view name) {
+  Tensor self = arguments.at(0).tensor();
+  STAX_CHECK(self.defined(), "{}: an undefined tensor cannot be updated", name);
+  const Tensor result = dispatch_one(op, std::move(arguments));
+  STAX_CHECK(
+      can_store(result.dtype(), self.dtype()),
+      "{}: the result has dtype {}, which a tensor of dtype {} cannot hold in place; use {} without the "
+      "underscore",
+      name, stax::name(result.dtype()), stax::name(self.dtype()), op.schema.name);
+  STAX_CHECK(result.sizes() == self.sizes(),
+             "{}: the result has shape {}, but the tensor that is updated has shape {}", name,
+             shape_text(result), shape_text(self));
+  write(self, result, name);
+  return self;
+}
+
+void write(const Tensor& self, const Tensor& source, std::string_view name) {
+  STAX_CHECK(self.defined() && source.defined(), "{}: an undefined tensor is an argument", name);
+  if (the_trace == nullptr) {
+    write_eagerly(self, source, name);
+    return;
+  }
+  Tensor value = source;
+  if (value.dtype() != self.dtype()) value = call_row("to.dtype", {value, self.dtype()});
+  if (!(value.sizes() == self.sizes())) value = call_row("expand", {value, to_exprs(self.sizes())});
+  the_trace->write(self, value);
+}
+
+}  // namespace capture
+}  // namespace stax

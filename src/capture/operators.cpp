@@ -1,0 +1,184 @@
+// Operators of C++ and the methods that tensor.h declares by hand.
+#include "stax/operators.h"
+
+#include "capture/dispatch.h"
+#include "ops/table.h"
+#include "stax/factories.h"
+#include "support/check.h"
+#include "tensor/tensor_impl.h"
+
+namespace stax {
+namespace {
+
+using capture::Call;
+
+/// One result of a binary row; either operand may be a number.
+template <class A, class B>
+Tensor binary(const graph::Op& op, const A& a, const B& b) {
+  Call call(op, op.schema.params.size());
+  call.add(a).add(b);
+  if (op.schema.params.size() > 2) call.add(int64_t{1});  // alpha
+  return call.one();
+}
+
+template <class B>
+void update(const graph::Op& op, const Tensor& a, const B& b, std::string_view name) {
+  Call call(op, op.schema.params.size());
+  call.add(a).add(b);
+  if (op.schema.params.size() > 2) call.add(int64_t{1});
+  call.in_place(name);
+}
+
+const graph::Op& row(std::string_view name) {
+  return ops::table().at(name);
+}
+
+}  // namespace
+
+#define STAX_DEFINE_OPERATOR(symbol, name)                   \
+  Tensor operator symbol(const Tensor& a, const Tensor& b) { \
+    static const graph::Op& op = row(name);                  \
+    return binary(op, a, b);                                 \
+  }                                                          \
+  Tensor operator symbol(const Tensor& a, const Scalar& b) { \
+    static const graph::Op& op = row(name);                  \
+    return binary(op, a, b);                                 \
+  }                                                          \
+  Tensor operator symbol(const Scalar& a, const Tensor& b) { \
+    static const graph::Op& op = row(name);                  \
+    return binary(op, a, b);                                 \
+  }
+STAX_DEFINE_OPERATOR(+, "add.Tensor")
+STAX_DEFINE_OPERATOR(-, "sub.Tensor")
+STAX_DEFINE_OPERATOR(*, "mul.Tensor")
+STAX_DEFINE_OPERATOR(/, "div.Tensor")
+STAX_DEFINE_OPERATOR(%, "remainder.Tensor")
+STAX_DEFINE_OPERATOR(==, "eq.Tensor")
+STAX_DEFINE_OPERATOR(!=, "ne.Tensor")
+STAX_DEFINE_OPERATOR(<, "lt.Tensor")
+STAX_DEFINE_OPERATOR(<=, "le.Tensor")
+STAX_DEFINE_OPERATOR(>, "gt.Tensor")
+STAX_DEFINE_OPERATOR(>=, "ge.Tensor")
+STAX_DEFINE_OPERATOR(&, "bitwise_and.Tensor")
+STAX_DEFINE_OPERATOR(|, "bitwise_or.Tensor")
+STAX_DEFINE_OPERATOR(^, "bitwise_xor.Tensor")
+#undef STAX_DEFINE_OPERATOR
+
+Tensor Tensor::operator-() const {
+  static const graph::Op& op = row("neg");
+  return Call(op, 1).add(*this).one();
+}
+Tensor Tensor::operator~() const {
+  static const graph::Op& op = row("bitwise_not");
+  return Call(op, 1).add(*this).one();
+}
+
+#define STAX_DEFINE_UPDATE(symbol, name, type)     \
+  Tensor& Tensor::operator symbol(const type& b) { \
+    static const graph::Op& op = row(name);        \
+    update(op, *this, b, #symbol);                 \
+    return *this;                                  \
+  }
+STAX_DEFINE_UPDATE(+=, "add.Tensor", Tensor)
+STAX_DEFINE_UPDATE(+=, "add.Tensor", Scalar)
+STAX_DEFINE_UPDATE(-=, "sub.Tensor", Tensor)
+STAX_DEFINE_UPDATE(-=, "sub.Tensor", Scalar)
+STAX_DEFINE_UPDATE(*=, "mul.Tensor", Tensor)
+STAX_DEFINE_UPDATE(*=, "mul.Tensor", Scalar)
+STAX_DEFINE_UPDATE(/=, "div.Tensor", Tensor)
+STAX_DEFINE_UPDATE(/=, "div.Tensor", Scalar)
+STAX_DEFINE_UPDATE(&=, "bitwise_and.Tensor", Tensor)
+STAX_DEFINE_UPDATE(|=, "bitwise_or.Tensor", Tensor)
+STAX_DEFINE_UPDATE(^=, "bitwise_xor.Tensor", Tensor)
+#undef STAX_DEFINE_UPDATE
+
+Tensor& Tensor::copy_(const Tensor& source, bool) const {
+  capture::write(*this, source, "copy_");
+  return const_cast<Tensor&>(*this);
+}
+
+Tensor& Tensor::fill_(const Scalar& value) const {
+  if (capture::current_trace() != nullptr || value.traced()) {
+    static const graph::Op& full = row("full");
+    return copy_(Call(full, 3).add(IntList()).add(value).add(dtype()).one());
+  }
+  StridedImpl& target = strided(*this);
+  STAX_CHECK(target.storage()->writable(), "fill_: the tensor was handed over as read-only; clone it first");
+  fill_elements(target.view(), value);
+  return const_cast<Tensor&>(*this);
+}
+
+Tensor& Tensor::fill_(const Tensor& value) const {
+  STAX_CHECK(value.dim() == 0, "fill_: expected a number or a zero-dim tensor, got one of rank {}",
+             value.dim());
+  return copy_(value);
+}
+
+Tensor& Tensor::zero_() const {
+  return fill_(0);
+}
+
+Tensor Tensor::to(DType dtype, bool, bool copy) const {
+  if (!copy && this->dtype() == dtype) return *this;
+  static const graph::Op& op = row("to.dtype");
+  return Call(op, 2).add(*this).add(dtype).one();
+}
+
+Tensor Tensor::to(Device device) const {
+  STAX_CHECK(device == this->device(), "to: no {} is usable on this machine; the tensor lies on {}",
+             device.str(), this->device().str());
+  return *this;
+}
+
+Tensor Tensor::to(TensorOptions options) const {
+  const Tensor moved = options.device_opt() ? to(*options.device_opt()) : *this;
+  return options.dtype_opt() ? moved.to(*options.dtype_opt()) : moved;
+}
+
+Tensor Tensor::contiguous() const {
+  if (is_contiguous()) return *this;
+  if (capture::current_trace() == nullptr) {
+    const StridedImpl& from = strided(*this);
+    const Tensor result = new_tensor(from.dtype(), from.sizes().values(), from.device());
+    copy_elements(from.view(), strided(result).view());
+    return result;
+  }
+  static const graph::Op& op = row("contiguous");
+  return Call(op, 1).add(*this).one();
+}
+
+namespace {
+
+Tensor full_tensor(IntList size, const Scalar& value, TensorOptions options) {
+  static const graph::Op& op = row("full");
+  return Call(op, 3).add(size).add(value).add(options).one();
+}
+
+TensorOptions filled(const Tensor& like, TensorOptions options) {
+  return TensorOptions(options.dtype_opt().value_or(like.dtype()))
+      .device(options.device_opt().value_or(like.device()));
+}
+
+}  // namespace
+
+Tensor empty(IntList size, TensorOptions options) {
+  if (capture::current_trace() != nullptr) return full_tensor(size, 0, options);
+  std::vector<int64_t> numbers;
+  for (size_t i = 0; i < size.size(); ++i) numbers.push_back(size[i]);
+  return new_tensor(options.dtype(), numbers, options.device());
+}
+
+Tensor Tensor::new_empty(IntList size, TensorOptions options) const {
+  return stax::empty(size, filled(*this, options));
+}
+Tensor Tensor::new_zeros(IntList size, TensorOptions options) const {
+  return new_full(size, 0, options);
+}
+Tensor Tensor::new_ones(IntList size, TensorOptions options) const {
+  return new_full(size, 1, options);
+}
+Tensor Tensor::new_full(IntList size, const Scalar& value, TensorOptions options) const {
+  return full_tensor(size, value, filled(*this, options));
+}
+
+}  // namespace stax
