@@ -330,8 +330,8 @@ class Writer {
         fmt::format("STAX_API Tensor& {}(Tensor& self{}{});\n", name, rest.empty() ? "" : ", ", rest);
     methods_ += fmt::format("Tensor& {}({}) const;\n", name, rest);
     out += fmt::format(
-        "Tensor& Tensor::{}({}) const {{\n  const Tensor& {} = *this;\n{}  return "
-        "call.in_place(\"{}\");\n}}\n",
+        "Tensor& Tensor::{}({}) const {{\n  const Tensor& {} = *this;\n{}  "
+        "call.in_place(\"{}\");\n  return const_cast<Tensor&>(*this);\n}}\n",
         name, plain, f.params[0].name, build_call(f), name);
     out += fmt::format("Tensor& {}(Tensor& self{}{}) {{\n  return self.{}({});\n}}\n", name,
                        plain.empty() ? "" : ", ", plain, name, rest_arguments(f));
