@@ -114,8 +114,7 @@ void install_eager_backend(EagerBackend* backend) {
 
 EagerBackend& eager_backend() {
   EagerBackend* backend = the_backend.load(std::memory_order_acquire);
-  STAX_ASSERT(backend != nullptr, "no eager backend is installed");
-  return *backend;
+  return backend != nullptr ? *backend : default_eager_backend();
 }
 
 std::vector<Tensor> dispatch(const graph::Op& op, Arguments arguments) {

@@ -52,6 +52,10 @@ class EagerBackend {
   virtual std::vector<Tensor> call(const graph::Op& op, const Arguments& arguments) = 0;
 };
 
+/// The backend of src/compiler, which defines this function.
+EagerBackend& default_eager_backend();
+/// Puts another backend in its place, or the default one back (null). For tests and tools; not while calls
+/// run.
 void install_eager_backend(EagerBackend* backend);
 EagerBackend& eager_backend();
 
