@@ -1,0 +1,5 @@
+// Elementwise block kernels for x86-64-v3 (AVX2); see the included file.
+#if defined(__x86_64__)
+#define STAX_LEVEL_FUNCTION fill_elementwise_v3
+#include "reference/elementwise.inc"
+#endif
