@@ -18,7 +18,8 @@ std::vector<Access> accesses_of(const loops::Program& program, int32_t node) {
     if (!load && !store) continue;
     const bool masked_store = store && inst.args.size() > 1;
     out.push_back({node, inst.buffer, inst.index, store,
-                   inst.indirect.empty() && inst.op != OpCode::atomic_add && !masked_store});
+                   inst.indirect.empty() && inst.op != OpCode::atomic_add && !masked_store,
+                   load && !inst.args.empty()});
   }
   return out;
 }

@@ -14,7 +14,8 @@ struct Access {
   loops::BufferId buffer = -1;
   Expr index;  // over the variables of the node or, inside fusion, of the group
   bool store = false;
-  bool plain = true;  // not atomic, no indirect index, and not a masked store
+  bool plain = true;    // not atomic, no indirect index, and not a masked store
+  bool masked = false;  // a load that is 0 where its mask is false
 };
 
 /// Loads and stores of a node in the order of its body; nothing for an external node.

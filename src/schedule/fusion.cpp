@@ -286,8 +286,9 @@ std::string Fuser::conflict(const FusionGroup& a, const FusionGroup& b) const {
     for (const Access& y : b.accesses) {
       if (x.buffer != y.buffer || (!x.store && !y.store)) continue;
       // Plain stores hit every element once (otherwise their own node would race), so equal expressions
-      // meet only at one and the same point.
-      const bool same_point = x.plain && y.plain && x.index == y.index && x.store != y.store;
+      // meet only at one and the same point. A masked load is not the stored value.
+      const bool forwarded = x.plain && y.plain && !x.masked && !y.masked;
+      const bool same_point = forwarded && x.index == y.index && x.store != y.store;
       if (same_point) continue;
       if (apart(x.index, ranges, y.index, ranges)) continue;
       const std::string& buffer = program_.buffers[x.buffer].name;

@@ -382,6 +382,24 @@ node op1 "flip" [i0 < 64]
   EXPECT_THAT(s.text(), HasSubstr("buf0 is written and read at different indices"));
 }
 
+TEST(Fusion, AMaskedLoadIsNotTheStoredValue) {
+  const Scheduled s = schedule(R"(
+buffer in0 float32 [64] input
+buffer in1 bool [64] input
+buffer out0 float32 [64] output
+buffer buf0 float32 [64] intermediate
+node op0 "relu" [i0 < 64]
+  v0 = load float32 in0[i0]
+  v1 = relu float32 v0
+  store buf0[i0] v1
+node op1 "copy" [i0 < 64]
+  v0 = load bool in1[i0]
+  v1 = load float32 buf0[i0] mask v0
+  store out0[i0] v1
+)");
+  EXPECT_EQ(s.groups().size(), 2u) << s.text();
+}
+
 TEST(Fusion, WriteAfterReadOfAMutatedInput) {
   // op1 overwrites in0, which op0 reads: at the same element they may fuse, reversed they may not.
   const auto program = [](std::string_view index) {
