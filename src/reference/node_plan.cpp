@@ -56,7 +56,6 @@ class Planner {
     } else {
       plan_.iteration = suffix(0, it_.iteration_dims);
     }
-    if (plan_.mode == Mode::outer) plan_.block = kBlock / 2;
     scalars(0, it_.iteration_dims, plan_.iteration, plan_.iteration_scalars, plan_.iteration_points);
     scalars(it_.iteration_dims, dims, plan_.reduction, plan_.reduction_scalars, plan_.reduction_points);
     if (it_.empty_reduction) plan_.reduction_points = 0;

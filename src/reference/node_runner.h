@@ -36,7 +36,7 @@ struct NodeRun {
 /// Runs all points of the node, over the thread pool where there is enough work.
 void run_node(const NodeRun& run);
 
-/// Memory that this thread's runs use again; at least `bytes`, aligned to 64.
+/// Memory that later runs use again; at least `bytes`, aligned to 64.
 class Scratch {
  public:
   explicit Scratch(int64_t bytes);
