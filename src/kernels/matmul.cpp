@@ -106,58 +106,66 @@ void multiply(const Shape& s, Operand<const T> a, Operand<const T> b, const Oper
   multiply_loops(s, a, b, c);
 }
 
-// Products of a dtype that is computed in another one.
-template <class Compute, class Stored>
-void multiply_converted(const Shape& s, const Operand<const Stored>& a, const Operand<const Stored>& b,
-                        const Operand<Stored>& c) {
-  const std::vector<Compute> wide_a = pack<Compute>(a, s.batch, s.m, s.k);
-  const std::vector<Compute> wide_b = pack<Compute>(b, s.batch, s.k, s.n);
-  std::vector<Compute> wide_c(static_cast<size_t>(s.batch * s.m * s.n));
-  multiply<Compute>(s, {wide_a.data(), {s.m * s.k, s.k, 1}}, {wide_b.data(), {s.k * s.n, s.n, 1}},
-                    {wide_c.data(), {s.m * s.n, s.n, 1}});
-  const Compute* from = wide_c.data();
-  for (int64_t batch = 0; batch < s.batch; ++batch) {
-    for (int64_t i = 0; i < s.m; ++i) {
-      Stored* to = c.data + batch * c.strides[0] + i * c.strides[1];
-      for (int64_t j = 0; j < s.n; ++j) to[j * c.strides[2]] = narrow<Stored>(*from++);
-    }
-  }
-}
-
 template <class Stored>
 using ComputeFor =
     std::conditional_t<std::is_same_v<Stored, Float16> || std::is_same_v<Stored, BFloat16>, float,
                        std::conditional_t<std::is_floating_point_v<Stored>, Stored,
                                           std::conditional_t<sizeof(Stored) == 8, uint64_t, uint32_t>>>;
 
+// Products of a dtype that is computed in another one.
+template <class Compute, class In, class Out>
+void multiply_converted(const Shape& s, const Operand<const In>& a, const Operand<const In>& b,
+                        const Operand<Out>& c) {
+  const std::vector<Compute> wide_a = pack<Compute>(a, s.batch, s.m, s.k);
+  const std::vector<Compute> wide_b = pack<Compute>(b, s.batch, s.k, s.n);
+  const Operand<const Compute> left = {wide_a.data(), {s.m * s.k, s.k, 1}};
+  const Operand<const Compute> right = {wide_b.data(), {s.k * s.n, s.n, 1}};
+  if constexpr (std::is_same_v<Compute, Out>) {
+    if (c.strides[2] == 1) {
+      multiply<Compute>(s, left, right, c);
+      return;
+    }
+  }
+  std::vector<Compute> wide_c(static_cast<size_t>(s.batch * s.m * s.n));
+  multiply<Compute>(s, left, right, {wide_c.data(), {s.m * s.n, s.n, 1}});
+  const Compute* from = wide_c.data();
+  for (int64_t batch = 0; batch < s.batch; ++batch) {
+    for (int64_t i = 0; i < s.m; ++i) {
+      Out* to = c.data + batch * c.strides[0] + i * c.strides[1];
+      for (int64_t j = 0; j < s.n; ++j) to[j * c.strides[2]] = narrow<Out>(*from++);
+    }
+  }
+}
+
+template <class In, class Out>
 void product(const TensorView& x, const TensorView& y, const TensorView& z) {
+  using Compute = ComputeFor<In>;
   const int64_t lead = x.dim() - 2;
   const Shape s = {lead == 0 ? 1 : z.sizes[0], z.sizes[lead], z.sizes[lead + 1], x.sizes[lead + 1]};
   if (z.numel() == 0) return;
-  with_element_type(z.dtype, [&](auto type) {
-    using Stored = typename decltype(type)::Stored;
-    using Compute = ComputeFor<Stored>;
-    const Operand<const Stored> a = {static_cast<const Stored*>(x.data), strides_of(x)};
-    const Operand<const Stored> b = {static_cast<const Stored*>(y.data), strides_of(y)};
-    const Operand<Stored> c = {static_cast<Stored*>(z.data), strides_of(z)};
-    if constexpr (std::is_same_v<Compute, Stored>) {
-      if (s.k > 0 && (c.strides[2] == 1 || s.n == 1)) {
-        multiply<Stored>(s, a, b, c);
-        return;
-      }
+  const Operand<const In> a = {static_cast<const In*>(x.data), strides_of(x)};
+  const Operand<const In> b = {static_cast<const In*>(y.data), strides_of(y)};
+  const Operand<Out> c = {static_cast<Out*>(z.data), strides_of(z)};
+  if constexpr (std::is_same_v<Compute, In> && std::is_same_v<Compute, Out>) {
+    if (c.strides[2] == 1 || s.n == 1) {
+      multiply<Compute>(s, a, b, c);
+      return;
     }
-    multiply_converted<Compute>(s, a, b, c);
-  });
+  }
+  multiply_converted<Compute>(s, a, b, c);
 }
 
 }  // namespace
 
-void mm(Arguments arguments, Results results) {
-  product(arguments[0].tensor(), arguments[1].tensor(), results[0]);
-}
-
-void bmm(Arguments arguments, Results results) {
-  product(arguments[0].tensor(), arguments[1].tensor(), results[0]);
+void multiply_matrices(Arguments arguments, Results results) {
+  const TensorView &x = arguments[0].tensor(), &y = arguments[1].tensor(), &z = results[0];
+  with_element_type(x.dtype, [&](auto type) {
+    using Stored = typename decltype(type)::Stored;
+    if constexpr (std::is_same_v<typename decltype(type)::Compute, float>) {
+      if (z.dtype == DType::float32) return product<Stored, float>(x, y, z);
+    }
+    product<Stored, Stored>(x, y, z);
+  });
 }
 
 }  // namespace stax::kernels

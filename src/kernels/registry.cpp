@@ -11,8 +11,10 @@ namespace {
 // One row an operator: its full name and its function.
 const std::unordered_map<std::string, ExternalFunction>& externals() {
   static const std::unordered_map<std::string, ExternalFunction> table = {
-      {"mm", mm},
-      {"bmm", bmm},
+      {"mm", multiply_matrices},
+      {"mm.dtype", multiply_matrices},
+      {"bmm", multiply_matrices},
+      {"bmm.dtype", multiply_matrices},
   };
   return table;
 }

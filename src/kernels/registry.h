@@ -10,7 +10,6 @@ using Arguments = std::span<const Argument<TensorView>>;
 using Results = std::span<const TensorView>;
 
 // matmul.cpp
-void mm(Arguments arguments, Results results);
-void bmm(Arguments arguments, Results results);
+void multiply_matrices(Arguments arguments, Results results);
 
 }  // namespace stax::kernels

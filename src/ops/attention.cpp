@@ -1,0 +1,127 @@
+// Attention as a formula over matrix products.
+#include <cmath>
+#include <limits>
+
+#include "lowering/scalar.h"
+#include "ops/matmul_rules.h"
+#include "ops/shape_rules.h"
+#include "support/check.h"
+
+namespace stax::ops {
+namespace {
+
+using graph::Builder;
+using graph::composite;
+using graph::decomposed;
+using graph::lowered;
+using graph::MetaArgs;
+using graph::num;
+using graph::TensorMeta;
+using graph::Var;
+using graph::VarArgs;
+using Exprs = std::vector<Expr>;
+using Vars = std::vector<Var>;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Keeps element (i, j) of the last two dimensions where j <= i, -inf elsewhere.
+std::vector<TensorMeta> causal_meta(ShapeEnv&, const MetaArgs& args) {
+  return {graph::dense(args.tensor(0).dtype, args.tensor(0).sizes, args.tensor(0).device)};
+}
+
+std::vector<lowering::Lazy> lower_causal(lowering::Lowering& lowering, const graph::LazyArgs& args) {
+  const lowering::Lazy& x = args.tensor(0);
+  return {lowering.pointwise(x.dtype, x.sizes, [&](const lowering::Index& i) {
+    const size_t rank = i.size();
+    const lowering::V keep =
+        lowering::le(lowering.index_value(i[rank - 1]), lowering.index_value(i[rank - 2]));
+    return where(keep, lowering.load(x, i), lowering.constant(x.dtype, -kInfinity));
+  })};
+}
+
+// softmax in which a row of nothing but -inf gives zeros.
+Vars safe_softmax(Builder& b, const VarArgs& a) {
+  const Var self = a.tensor(0);
+  const DType dtype = a["dtype"].is_none() ? self.dtype() : a["dtype"].dtype();
+  STAX_CHECK(is_floating_point(dtype), "{}: expected a floating dtype, got {}; pass dtype", a.schema().name,
+             name(dtype));
+  const Var x = convert_to(b, self, is_half(dtype) ? DType::float32 : dtype);
+  const Exprs dim = {graph::wrap_dim(a["dim"].integer().value(), x.dim(), a.schema().name)};
+  const auto reduce = [&](std::string_view op, const Var& v) {
+    return x.dim() == 0 ? v : b.call(op, {v, dim, true});
+  };
+  const Var top = reduce("amax", x);
+  const Var shift = b.call("where.self", {b.call("eq.Tensor", {top, num(-kInfinity)}), num(0.0), top});
+  const Var weights = b.call("exp", {x - shift});
+  const Var total = reduce("sum.dim_IntList", weights);
+  const Var divisor = b.call("where.self", {b.call("eq.Tensor", {total, num(0.0)}), num(1.0), total});
+  return {convert_to(b, weights / divisor, dtype)};
+}
+
+// Heads of x repeated so that there are `heads` of them (dimension -3).
+Var repeat_heads(Builder& b, const Var& x, Expr heads) {
+  if (x.size(-3) == heads) return x;
+  STAX_CHECK(b.env().decide(eq(mod(heads, x.size(-3)), 0)),
+             "scaled_dot_product_attention: {} query heads are no multiple of {} key or value heads",
+             heads.str(), x.size(-3).str());
+  Exprs sizes = x.sizes();
+  sizes.insert(sizes.end() - 2, floor_div(heads, x.size(-3)));
+  const Var repeated = b.call("expand", {b.call("unsqueeze", {x, -3}), sizes});
+  sizes.erase(sizes.end() - 3);
+  sizes[sizes.size() - 3] = heads;
+  return b.call("reshape", {repeated, sizes});
+}
+
+Var masked_scores(Builder& b, const Var& scores, const VarArgs& a) {
+  if (a["is_causal"].boolean()) {
+    STAX_CHECK(a["attn_mask"].is_none(),
+               "scaled_dot_product_attention: give attn_mask or is_causal, not both");
+    return b.call("causal_mask_formula", {scores});
+  }
+  if (a["attn_mask"].is_none()) return scores;
+  const Var mask = a["attn_mask"].tensor();
+  if (mask.dtype() == DType::boolean) return b.call("where.self", {mask, scores, num(-kInfinity)});
+  STAX_CHECK(is_floating_point(mask.dtype()),
+             "scaled_dot_product_attention: expected a mask of bool or a floating dtype, got {}",
+             name(mask.dtype()));
+  return scores + convert_to(b, mask, scores.dtype());
+}
+
+Vars attention(Builder& b, const VarArgs& a) {
+  const Var query = a.tensor(0);
+  Var key = a.tensor(1), value = a.tensor(2);
+  for (const Var& v : {query, key, value}) {
+    STAX_CHECK(v.dim() >= 2, "scaled_dot_product_attention: expected at least 2 dimensions, got {}", v.dim());
+    STAX_CHECK(is_floating_point(v.dtype()) && v.dtype() == query.dtype(),
+               "scaled_dot_product_attention: expected operands of one floating dtype, got {} and {}",
+               name(query.dtype()), name(v.dtype()));
+  }
+  if (a["enable_gqa"].boolean()) {
+    STAX_CHECK(query.dim() >= 3 && key.dim() >= 3 && value.dim() >= 3,
+               "scaled_dot_product_attention: enable_gqa needs a dimension of heads");
+    key = repeat_heads(b, key, query.size(-3));
+    value = repeat_heads(b, value, query.size(-3));
+  }
+  const Var scores = matrix_product(b, query, b.call("transpose.int", {key, -2, -1}), true);
+  const Number scale = a["scale"].is_none() ? num(1 / std::sqrt(static_cast<double>(query.size(-1).value())))
+                                            : num(a["scale"].floating());
+  const Var masked = masked_scores(b, scores * scale, a);
+  Var weights = b.call("_safe_softmax", {masked, -1});
+  if (a["dropout_p"].floating() > 0) weights = b.call("dropout", {weights, a["dropout_p"].floating(), true});
+  return {matrix_product(b, convert_to(b, weights, query.dtype()), value)};
+}
+
+}  // namespace
+
+std::vector<graph::Op> attention_rows() {
+  return {
+      lowered("causal_mask_formula(Tensor self) -> Tensor", causal_meta, lower_causal),
+      decomposed("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", safe_softmax),
+      composite(
+          "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+          "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+          attention),
+  };
+}
+
+}  // namespace stax::ops
