@@ -258,7 +258,7 @@ void Lowering::emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges
   for (const Store& s : stores) {
     Inst inst;
     inst.op = s.accumulate ? OpCode::atomic_add : OpCode::store;
-    inst.dtype = program_.buffers[s.buffer].dtype;
+    inst.dtype = out.dtype(copy[s.value]);
     inst.args = {copy[s.value]};
     inst.buffer = s.buffer;
     inst.index = simplify(s.index, known);

@@ -12,7 +12,6 @@ namespace {
 
 using graph::Builder;
 using graph::composite;
-using graph::decomposed;
 using graph::lowered;
 using graph::MetaArgs;
 using graph::num;
@@ -37,25 +36,6 @@ std::vector<lowering::Lazy> lower_causal(lowering::Lowering& lowering, const gra
         lowering::le(lowering.index_value(i[rank - 1]), lowering.index_value(i[rank - 2]));
     return where(keep, lowering.load(x, i), lowering.constant(x.dtype, -kInfinity));
   })};
-}
-
-// softmax in which a row of nothing but -inf gives zeros.
-Vars safe_softmax(Builder& b, const VarArgs& a) {
-  const Var self = a.tensor(0);
-  const DType dtype = a["dtype"].is_none() ? self.dtype() : a["dtype"].dtype();
-  STAX_CHECK(is_floating_point(dtype), "{}: expected a floating dtype, got {}; pass dtype", a.schema().name,
-             name(dtype));
-  const Var x = convert_to(b, self, is_half(dtype) ? DType::float32 : dtype);
-  const Exprs dim = {graph::wrap_dim(a["dim"].integer().value(), x.dim(), a.schema().name)};
-  const auto reduce = [&](std::string_view op, const Var& v) {
-    return x.dim() == 0 ? v : b.call(op, {v, dim, true});
-  };
-  const Var top = reduce("amax", x);
-  const Var shift = b.call("where.self", {b.call("eq.Tensor", {top, num(-kInfinity)}), num(0.0), top});
-  const Var weights = b.call("exp", {x - shift});
-  const Var total = reduce("sum.dim_IntList", weights);
-  const Var divisor = b.call("where.self", {b.call("eq.Tensor", {total, num(0.0)}), num(1.0), total});
-  return {convert_to(b, weights / divisor, dtype)};
 }
 
 // Heads of x repeated so that there are `heads` of them (dimension -3).
@@ -116,7 +96,6 @@ Vars attention(Builder& b, const VarArgs& a) {
 std::vector<graph::Op> attention_rows() {
   return {
       lowered("causal_mask_formula(Tensor self) -> Tensor", causal_meta, lower_causal),
-      decomposed("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", safe_softmax),
       composite(
           "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
           "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
