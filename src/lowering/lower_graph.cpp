@@ -60,8 +60,12 @@ struct GraphLowering {
   std::vector<std::vector<Lazy>> values;  // by node and result
   std::vector<int32_t> uses;
 
-  GraphLowering(const graph::OpTable& table, const Graph& graph, ShapeEnv& env)
-      : table(table), graph(graph), lowering(env), values(graph.nodes.size()), uses(count_uses(graph)) {}
+  GraphLowering(const graph::OpTable& table, const Graph& graph, ShapeEnv& env, const Target& target)
+      : table(table),
+        graph(graph),
+        lowering(env, target),
+        values(graph.nodes.size()),
+        uses(count_uses(graph)) {}
 
   const Lazy& lazy(const Value& v) const { return values[v.node][v.result]; }
 
@@ -326,8 +330,8 @@ struct GraphLowering {
   }
 };
 
-Lowered lower(const graph::OpTable& table, const graph::Graph& graph, ShapeEnv& env) {
-  Lowered lowered = GraphLowering(table, graph, env).run();
+Lowered lower(const graph::OpTable& table, const graph::Graph& graph, ShapeEnv& env, const Target& target) {
+  Lowered lowered = GraphLowering(table, graph, env, target).run();
   loops::verify(lowered.program);
   return lowered;
 }

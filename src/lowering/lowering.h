@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "device/target.h"
 #include "graph/graph.h"
 #include "loops/program.h"
+#include "lowering/split.h"
 
 namespace stax::lowering {
 
@@ -55,7 +57,7 @@ struct PointwiseArgs {
 
 class Lowering {
  public:
-  explicit Lowering(ShapeEnv& env) : env_(env) {}
+  Lowering(ShapeEnv& env, const Target& target) : env_(env), target_(target) {}
 
   ShapeEnv& env() { return env_; }
   loops::BodyBuilder& body() { return body_; }
@@ -135,10 +137,15 @@ class Lowering {
   };
   loops::BufferId new_buffer(DType dtype, std::vector<Expr> sizes, std::vector<Expr> strides,
                              loops::BufferRole role);
+  std::vector<Lazy> reduce_at_once(const Reduction& reduction);
+  std::vector<Lazy> reduce_split(const Reduction& reduction, loops::OpCode combine, const Split& split,
+                                 bool exact);
+  V identity(loops::OpCode op, DType dtype);
   loops::ValueId reindex(loops::ValueId root, const Index& index, loops::ValueId mask);
   void emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges, const std::vector<Store>& stores);
 
   ShapeEnv& env_;
+  Target target_;
   loops::Program program_;
   loops::BodyBuilder body_;  // formulas of all lazy tensors
   std::string origin_;
@@ -157,6 +164,7 @@ struct Lowered {
 };
 
 /// Lowers a graph that has no composite or decomposed operators left.
-Lowered lower(const graph::OpTable& table, const graph::Graph& graph, ShapeEnv& env);
+Lowered lower(const graph::OpTable& table, const graph::Graph& graph, ShapeEnv& env,
+              const Target& target = {});
 
 }  // namespace stax::lowering

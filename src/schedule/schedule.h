@@ -4,9 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "device/target.h"
 #include "loops/program.h"
 
 namespace stax::schedule {
+
+using stax::Target;
 
 /// One node inside a group, rewritten over the group's variables: Symbol{index, k} runs over Group::ranges[k]
 /// and Symbol{reduction, k} over Group::reduction_ranges[k].
@@ -54,16 +57,6 @@ struct Schedule {
   std::vector<Decision> decisions;
 
   std::string str(const loops::Program& program) const;
-};
-
-/// What scheduling and lowering read of the machine.
-struct Target {
-  enum class Kind : uint8_t { cpu, cuda };
-  Kind kind = Kind::cpu;
-  int32_t processors = 1;          // cores or multiprocessors
-  int32_t threads_each = 1;        // 2048 for the GPUs of the listings
-  int32_t vector_bytes = 32;       // CPU vector width
-  int64_t cache_bytes = 32 << 20;  // last-level cache
 };
 
 Schedule make_schedule(const loops::Program& program, const Target& target);

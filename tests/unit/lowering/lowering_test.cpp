@@ -49,5 +49,22 @@ TEST_F(Fixture, TransposedFormulaIsReadThroughItsIndexMap) {
   EXPECT_NE(lowered.program.str().find("in0[i0 + 4*i1]"), std::string::npos) << lowered.program.str();
 }
 
+TEST_F(Fixture, LongReductionWithFewResultsIsSplit) {
+  const Var x = b.input(graph::dense(kFloat32, {1 << 20}));
+  const auto even = lower({b.call("sum", {x})});
+  ASSERT_EQ(even.program.nodes.size(), 2u) << even.program.str();
+  const loops::Node& first = even.program.nodes[0];
+  ASSERT_EQ(first.ranges.size(), 1u);
+  EXPECT_EQ(product(first.ranges) * product(first.reduction_ranges), Expr(1 << 20));
+  EXPECT_EQ(even.program.str().find("lt"), std::string::npos) << "even chunks need no mask";
+}
+
+TEST_F(Fixture, UnevenSplitMasksItsLastChunk) {
+  const Var x = b.input(graph::dense(kFloat32, {1000003}));  // a prime
+  const auto uneven = lower({b.call("amax", {x})});
+  ASSERT_EQ(uneven.program.nodes.size(), 2u) << uneven.program.str();
+  EXPECT_NE(uneven.program.str().find("lt"), std::string::npos) << uneven.program.str();
+}
+
 }  // namespace
 }  // namespace stax

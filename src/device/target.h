@@ -1,0 +1,17 @@
+// What lowering, scheduling and code generation read of the machine that a program is compiled for.
+#pragma once
+
+#include <cstdint>
+
+namespace stax {
+
+struct Target {
+  enum class Kind : uint8_t { cpu, cuda };
+  Kind kind = Kind::cpu;
+  int32_t processors = 1;          // cores or multiprocessors
+  int32_t threads_each = 1;        // 2048 for the GPUs of the specification's listings
+  int32_t vector_bytes = 32;       // CPU vector width
+  int64_t cache_bytes = 32 << 20;  // last-level cache
+};
+
+}  // namespace stax

@@ -1,0 +1,58 @@
+#include "lowering/split.h"
+
+#include <algorithm>
+
+namespace stax::lowering {
+namespace {
+
+int64_t ceil_divide(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// A divisor of `length` close to `count`, so that no chunk is short; `count` itself when there is none near
+// it.
+int64_t even_count(int64_t length, int64_t count) {
+  for (int64_t distance = 0; distance <= count / 2; ++distance) {
+    if (length % (count + distance) == 0) return count + distance;
+    if (count - distance > 1 && length % (count - distance) == 0) return count - distance;
+  }
+  return count;
+}
+
+// CPU: enough chunks to give every core several, each of them long enough to pay for its partial result.
+int64_t cpu_count(const Target& target, int64_t outputs, int64_t length) {
+  constexpr int64_t kShortest = 4096;       // values of a chunk
+  constexpr int64_t kChunksPerCore = 16;    // uneven cores still finish together
+  constexpr int64_t kParallelWork = 65536;  // below, one core is faster
+  if (outputs >= 4 * target.processors || outputs * length < kParallelWork) return 1;
+  const int64_t wanted = ceil_divide(kChunksPerCore * target.processors, std::max<int64_t>(outputs, 1));
+  return even_count(length, std::max<int64_t>(1, std::min(wanted, length / kShortest)));
+}
+
+// GPU: the specification's listing 9.4 splits 64 sums of 16384 in two. A warp's lanes read 256 x size values.
+int64_t cuda_count(const Target& target, int64_t outputs, int64_t length) {
+  constexpr int64_t kBlock = 256;     // threads of a program instance
+  constexpr int64_t kUnsplit = 8192;  // a length that one instance handles well
+  const int64_t processors = target.processors, threads = processors * target.threads_each;
+  if (length <= kUnsplit || outputs >= 2 * processors) return 1;
+  int64_t each = 32;  // values per thread
+  if (outputs * length > 32 * threads) {
+    each = outputs * length < 512 * threads
+               ? ceil_divide(length, kBlock * ceil_divide(threads / 512, std::max<int64_t>(outputs, 1)))
+               : 512;
+  }
+  return ceil_divide(length, std::max<int64_t>(each, 32) * kBlock);
+}
+
+}  // namespace
+
+Split split_reduction(const ShapeEnv& env, const Target& target, Expr outputs, Expr length) {
+  const auto n = env.hint(outputs), r = env.hint(length);
+  if (!n || !r || *n <= 0 || *r <= 0) return {1, length};
+  const int64_t count =
+      target.kind == Target::Kind::cpu ? cpu_count(target, *n, *r) : cuda_count(target, *n, *r);
+  if (count <= 1) return {1, length};
+  return {Expr(count), ceil_div(length, count)};
+}
+
+}  // namespace stax::lowering
