@@ -31,7 +31,7 @@ class Printer {
       for (size_t k = 0; k < kernel_.arguments.size(); ++k) {
         const auto type = token(kernel_.arguments[k]);
         const char* constness = kernel_.written[k] ? "" : "const ";
-        out_.line("{1}{0}* const b{2} = ({1}{0}*)buffers[{2}];", type, constness, k);
+        out_.line("{1}{0}* const p{2} = ({1}{0}*)buffers[{2}];", type, constness, k);
       }
       for (size_t k = 0; k < kernel_.info.symbols.size(); ++k)
         out_.line("const long {} = sizes[{}];", spell(kernel_.info.symbols[k]), k);
@@ -50,10 +50,10 @@ class Printer {
   }
 
   static std::string pointer(const Statement& s) {
-    if (s.index.is(0)) return fmt::format("b{}", s.pointer);
-    return fmt::format("b{} + {}", s.pointer, spell(s.index));
+    if (s.index.is(0)) return fmt::format("p{}", s.pointer);
+    return fmt::format("p{} + {}", s.pointer, spell(s.index));
   }
-  static std::string element(const Statement& s) { return fmt::format("b{}[{}]", s.pointer, spell(s.index)); }
+  static std::string element(const Statement& s) { return fmt::format("p{}[{}]", s.pointer, spell(s.index)); }
 
   void print(const Statement& s) {
     switch (s.action) {
@@ -91,6 +91,8 @@ class Printer {
         return print_atomic(s);
       case Action::fence:
         return out_.line("p_fence();");
+      case Action::prefetch:
+        return out_.line("prefetch({});", pointer(s));
       case Action::let:
         return out_.line("{} {} = {};", s.symbol == kTailCount ? "const int" : "long", spell(s.symbol),
                          spell(s.index));
@@ -219,8 +221,8 @@ class Printer {
 
   void print_array(const Statement& s) {
     const auto type = token(s.dtype);
-    if (!s.partial) return out_.line("{} b{}[{}] __attribute__((aligned(64)));", type, s.pointer, s.count);
-    out_.line("{0}* const b{1} = ({0}*)((char*)buffers[{2}] + {3});", type, s.pointer,
+    if (!s.partial) return out_.line("{} p{}[{}] __attribute__((aligned(64)));", type, s.pointer, s.count);
+    out_.line("{0}* const p{1} = ({0}*)((char*)buffers[{2}] + {3});", type, s.pointer,
               kernel_.arguments.size(), s.number.as_int());
   }
 

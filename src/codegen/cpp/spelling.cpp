@@ -31,7 +31,7 @@ constexpr Row kRows[] = {
     {OpCode::abs, "abs_$T($0)", "abs_$T($0)", "$0"},
     {OpCode::neg, "neg_$T($0)", "neg_$T($0)", "$0"},
     {OpCode::reciprocal, "recip_$T($0)", kNone, kNone},
-    {OpCode::sign, "sign_$T($0)", "sign_$T($0)", "$0"},
+    {OpCode::sign, "select_$T(isnan_$T($0), $0, sign_$T($0))", "sign_$T($0)", "$0"},
     {OpCode::relu, "k_relu_$T($0)", "k_relu_$T($0)", "$0"},
     UNARY_FLOAT(sqrt),
     UNARY_FLOAT(rsqrt),
@@ -168,6 +168,8 @@ std::string spell(Symbol symbol) {
   if (symbol == Symbol{SymbolKind::block, 0}) return "n";
   if (symbol == Symbol{SymbolKind::block, 1}) return "begin";
   if (symbol == Symbol{SymbolKind::block, 2}) return "end";
+  // i8, i16, ... are types.
+  if (symbol.kind == SymbolKind::index && symbol.number >= 8) return fmt::format("i_{}", symbol.number);
   constexpr std::array<const char*, 6> letters = {"s", "q", "i", "r", "t", "x"};
   return fmt::format("{}{}", letters[static_cast<size_t>(symbol.kind)], symbol.number);
 }

@@ -112,12 +112,12 @@ constexpr Helper kHelpers[] = {
     // Philox-4x32-10 (Salmon et al., 2011): key = seed, counter in the low half of the block.
     {"k_philox",
      "STAX_NOINLINE vi64 k_philox(vi64 seed, vi64 counter, int word) {\n"
-     "  vu64 low = splat_u64(0xffffffffu), k0 = (vu64)seed & low, k1 = (vu64)seed >> 32;\n"
+     "  const u64 low = 0xfffffffful; vu64 k0 = (vu64)seed & low, k1 = (vu64)seed >> 32;\n"
      "  vu64 a = (vu64)counter & low, b = (vu64)counter >> 32, c = {}, d = {};\n"
      "  for (int k = 0; k < 10; ++k) {\n"
-     "    vu64 p = a * 0xD2511F53u, q = c * 0xCD9E8D57u;\n"
+     "    vu64 p = a * 0xD2511F53ul, q = c * 0xCD9E8D57ul;\n"
      "    a = (q >> 32) ^ b ^ k0; b = q & low; c = (p >> 32) ^ d ^ k1; d = p & low;\n"
-     "    k0 = (k0 + 0x9E3779B9u) & low; k1 = (k1 + 0xBB67AE85u) & low;\n  }\n"
+     "    k0 = (k0 + 0x9E3779B9ul) & low; k1 = (k1 + 0xBB67AE85ul) & low;\n  }\n"
      "  return (vi64)(word == 0 ? a : word == 1 ? b : word == 2 ? c : d);\n}\n"},
     // Modified Bessel function of order 0: sum of (x/2)^2k / (k!)^2 for |x| <= 15, its asymptotic series
     // beyond.

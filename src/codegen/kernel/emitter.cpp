@@ -162,7 +162,7 @@ void Emitter::vector_loop(Symbol symbol, Expr lo, Expr hi, const Body& body, con
   };
   if (extent && *extent <= 0) return;
   if (aligned != nullptr) {
-    // One loop whose steps are vectors, but for the first and the last, which end at a boundary.
+    // A partial vector up to a boundary, full vectors while there are any, a partial vector.
     Statement outer{.action = Action::loop, .index = lo, .end = hi, .step = 0, .symbol = symbol};
     in(outer.body, [&] {
       Statement room = *aligned;
@@ -172,10 +172,20 @@ void Emitter::vector_loop(Symbol symbol, Expr lo, Expr hi, const Body& body, con
       add(room);
       const Expr step = let(min(count, hi - Expr(symbol)));
       Statement when{.action = Action::when, .index = Expr(lanes - 1), .end = step};
-      in(when.body, body);
-      in(when.other, [&] { tail_part(step); });
+      in(when.body, [&] {
+        Statement full{.action = Action::loop,
+                       .end = hi - Expr(lanes - 1),
+                       .step = lanes,
+                       .symbol = symbol,
+                       .open = true};
+        in(full.body, body);
+        add(std::move(full));
+      });
+      in(when.other, [&] {
+        tail_part(step);
+        add({.action = Action::set, .index = Expr(symbol) + step, .symbol = symbol});
+      });
       add(std::move(when));
-      add({.action = Action::set, .index = Expr(symbol) + step, .symbol = symbol});
     });
     add(std::move(outer));
     return;

@@ -47,6 +47,7 @@ enum class Action : uint8_t {
   store,       // args[0] to argument or array `pointer`
   atomic_add,  // args[0] added, lane by lane in order
   fence,       // after streaming stores
+  prefetch,    // element `index` of `pointer` will be read
   // integers and control
   let,      // symbol = index
   extract,  // symbol = lane 0 of args[0] (int64)

@@ -336,6 +336,7 @@ void Passes::pass(int32_t p) {
   }
   const int32_t n = copies(over, reduce);
   const bool vectors = layout_.along == VectorAlong::reduction;
+  prefetches_ = vectors && p == 1 && layout_.stream;
   plan_parts(std::any_of(reduce.begin(), reduce.end(), [&](ValueId id) { return is_long_sum(id); }),
              vectors ? kPartElements : kPartRows);
   for (ValueId id : reduce) start(id, n);
@@ -415,6 +416,24 @@ void Passes::body_once(const Ids& ids, const Ids& reduce, int32_t copy) {
     }
   }
   for (ValueId id : reduce) update(id, copy);
+  if (prefetches_) prefetch_next_cell();
+}
+
+/// Later passes compute on a row that is in the caches: meanwhile the next row comes from memory.
+void Passes::prefetch_next_cell() {
+  if (layout_.order.empty()) return;
+  const Symbol next{SymbolKind::index, layout_.order.back()};
+  for (size_t i = 0; i < flat_.body.size(); ++i) {
+    const Inst& inst = flat_.body[i];
+    if (inst.op != OpCode::load || !flat_.over_reduction[i] || flat_.ready[i] > 0 || !inst.indirect.empty())
+      continue;
+    const auto along = stride_of(inst.index, layout_.vector), step = stride_of(inst.index, next);
+    if (!along || !along->is(1) || !step || step->is(0) || !inst.args.empty()) continue;
+    Statement access = e_.access_of(inst);
+    access.action = Action::prefetch;
+    access.index = access.index + *step;
+    e_.add(std::move(access));
+  }
 }
 
 void Passes::nest(size_t depth, const std::function<void(Expr, Expr)>& innermost, const Emitter::Body& reset,

@@ -65,6 +65,7 @@ class Passes {
   void choose_kept();
   void choose_held();
   Expr row_index() const;
+  void prefetch_next_cell();
   Symbol reduction_symbol(size_t depth) const {
     return {SymbolKind::reduction, layout_.reduction_order[depth]};
   }
@@ -83,6 +84,7 @@ class Passes {
   std::vector<bool> ready_;                 // in its array, at this point of the kernel
   int32_t parts_at_ = -1;                   // reduction loop that is cut in parts for long sums
   int64_t part_ = 0;
+  bool prefetches_ = false;  // in the pass at hand
 };
 
 }  // namespace stax::codegen
