@@ -1,0 +1,48 @@
+// What a cached eager program depends on, as a flat list of words.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "capture/dispatch.h"
+#include "tensor/tensor_impl.h"
+
+namespace stax::compiler {
+
+/// A list of words with room for common calls on the stack.
+class CallKey {
+ public:
+  void add(uint64_t word) {
+    if (count_ < kInline) {
+      words_[count_++] = word;
+    } else {
+      more_.push_back(word);
+    }
+  }
+  void add_text(std::string_view text);
+  uint64_t hash() const;
+  bool equals(const std::vector<uint64_t>& words) const;
+  std::vector<uint64_t> words() const;
+
+ private:
+  static constexpr size_t kInline = 48;
+  uint64_t words_[kInline];
+  size_t count_ = 0;
+  std::vector<uint64_t> more_;
+};
+
+/// How the tensors of a call enter its key.
+enum class Layout : uint8_t {
+  exact,  // sizes and strides as they are
+  flat,   // all have one dense layout, or are zero-dim: one dimension of all elements
+};
+
+/// `flat` where a pointwise call may be seen as one over vectors. `shape` receives a tensor that has the
+/// result's sizes and strides.
+Layout layout_of(const graph::Op& op, const capture::Arguments& arguments, const StridedImpl** shape);
+
+CallKey make_key(const graph::Op& op, const capture::Arguments& arguments, Layout layout);
+
+}  // namespace stax::compiler

@@ -1,0 +1,46 @@
+// Eager evaluation: one operator at a time, on tensors with memory.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "capture/dispatch.h"
+#include "compiler/call_key.h"
+
+namespace stax::compiler {
+
+struct EagerProgram;
+
+/// Views come from their row's meta rule; external and dynamic operators call their kernels; everything else
+/// is lowered once per layout and then runs in the reference executor. Thread-safe.
+class Eager final : public capture::EagerBackend {
+ public:
+  Eager();
+  ~Eager() override;
+  std::vector<Tensor> call(const graph::Op& op, const capture::Arguments& arguments) override;
+
+  /// Programs kept now.
+  size_t cached_programs() const;
+
+ private:
+  std::shared_ptr<const EagerProgram> find(const CallKey& key, uint64_t hash) const;
+  void insert(const CallKey& key, uint64_t hash, std::shared_ptr<const EagerProgram> program);
+  std::vector<Tensor> call_lowered(const graph::Op& op, const capture::Arguments& arguments);
+
+  static constexpr size_t kShards = 16;
+  static constexpr size_t kShardLimit = 512;  // programs; a full shard starts again
+  struct Entry {
+    std::vector<uint64_t> key;
+    std::shared_ptr<const EagerProgram> program;
+  };
+  struct Shard {
+    mutable std::mutex mutex;
+    std::unordered_multimap<uint64_t, Entry> entries;
+  };
+  std::array<Shard, kShards> shards_;
+};
+
+}  // namespace stax::compiler
