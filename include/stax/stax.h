@@ -10,6 +10,7 @@
 #include "stax/indexing.h"
 #include "stax/io.h"
 #include "stax/lists.h"
+#include "stax/nn.h"
 #include "stax/operators.h"
 #include "stax/options.h"
 #include "stax/random.h"
