@@ -1,0 +1,405 @@
+#include "cli/verify/translate.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "graph/schema.h"
+#include "ops/table.h"
+#include "support/check.h"
+#include "tensor/tensor_impl.h"
+
+namespace stax::cli {
+namespace {
+
+using Named = std::vector<std::pair<std::string, Argument<Tensor>>>;
+
+// What adapters are written with.
+
+Argument<Tensor> take(Request& call, std::string_view name) {
+  const auto found = std::find_if(call.named.begin(), call.named.end(),
+                                  [&](const auto& item) { return item.first == name; });
+  if (found == call.named.end()) return {};
+  Argument<Tensor> value = std::move(found->second);
+  call.named.erase(found);
+  return value;
+}
+
+/// The argument that Python finds at a position or by a name; none when it is left out. It is taken away when
+/// it was named.
+Argument<Tensor> take(Request& call, size_t position, std::string_view name) {
+  return position < call.positional.size() ? call.positional[position] : take(call, name);
+}
+
+bool is_true(const Argument<Tensor>& value) {
+  return value.is_number() && value.boolean();
+}
+
+int64_t integer_or(const Argument<Tensor>& value, int64_t otherwise) {
+  return value.is_number() ? value.integer().value() : otherwise;
+}
+
+std::vector<Expr> integers_of(const Tensor& tensor) {
+  const Tensor wide = new_tensor(DType::int64, tensor.sizes().values());
+  copy_elements(strided(tensor).view(), strided(wide).view());
+  const auto* data = reinterpret_cast<const int64_t*>(strided(wide).data());
+  return {data, data + static_cast<int64_t>(wide.numel())};
+}
+
+Argument<Tensor> number_of(const Tensor& tensor) {
+  const Scalar value = tensor.item();
+  if (value.is_boolean()) return value.toBool();
+  if (value.is_integral()) return value.toLong();
+  return value.toDouble();
+}
+
+// Adapters: what a Python function does with its arguments before the operator.
+
+void reversed(Request& call) {
+  STAX_CHECK(call.positional.size() == 2 && call.positional[0].is_tensor(),
+             "{}: the first argument is no tensor", call.name);
+  std::swap(call.positional[0], call.positional[1]);
+}
+
+template <DType dtype>
+void cast(Request& call) {
+  call.positional = {call.positional.at(0), dtype};
+  call.named.clear();
+}
+
+/// to(device, dtype, ...), to(dtype, ...), to(other, ...).
+void to(Request& call) {
+  const Tensor self = call.positional.at(0).tensor();
+  DType dtype = self.dtype();
+  for (size_t i = 1; i < call.positional.size(); ++i) {
+    const auto& value = call.positional[i];
+    if (value.is_tensor()) dtype = value.tensor().dtype();
+    if (std::holds_alternative<DType>(value.value)) dtype = value.dtype();
+  }
+  call.positional = {self, dtype};
+  call.named.clear();
+}
+
+/// x.where(condition, y).
+void where_method(Request& call) {
+  if (call.positional.size() == 3) std::swap(call.positional[0], call.positional[1]);
+}
+
+/// f(a, b, c) for f([a, b, c]).
+void variadic(Request& call) {
+  Argument<Tensor>::Tensors list;
+  for (const auto& value : call.positional) {
+    if (!value.is_tensor()) return;
+    list.push_back(value.tensor());
+  }
+  call.positional = {std::move(list)};
+}
+
+/// einsum(operands, equation): the recorded order is that of the samples.
+void einsum(Request& call) {
+  if (call.positional.size() == 2 && !std::holds_alternative<std::string>(call.positional[0].value))
+    std::swap(call.positional[0], call.positional[1]);
+}
+
+/// Splits that are given as a tensor.
+void split_tensor(Request& call) {
+  if (call.positional.size() < 2 || !call.positional[1].is_tensor()) return;
+  const Tensor split = call.positional[1].tensor();
+  if (split.dim() == 0) {
+    call.positional[1] = number_of(split);
+  } else {
+    call.positional[1] = integers_of(split);
+  }
+}
+
+/// Zero-dim tensors as numbers.
+void scalar_tensors(Request& call) {
+  for (auto& value : call.positional) {
+    if (value.is_tensor() && value.tensor().dim() == 0) value = number_of(value.tensor());
+  }
+}
+
+/// as_tuple=True gives one tensor a dimension.
+void nonzero(Request& call) {
+  if (is_true(take(call, "as_tuple"))) call.name = "nonzero_numpy";
+}
+
+/// Integers stand for lists, as the rows of convolutions and pools take them; None for the default.
+void drop_none(Request& call) {
+  std::erase_if(call.named, [](const auto& item) { return item.second.is_none(); });
+}
+
+/// A pool returns its indices when asked to.
+template <size_t position>
+void max_pool(Request& call) {
+  const Argument<Tensor> wanted = take(call, position, "return_indices");
+  if (call.positional.size() > position) call.positional.resize(position);
+  drop_none(call);
+  call.name += "_with_indices";
+  call.keep = is_true(wanted) ? 2 : 1;
+}
+
+template <size_t position>
+void adaptive_max_pool(Request& call) {
+  const Argument<Tensor> wanted = take(call, position, "return_indices");
+  if (call.positional.size() > position) call.positional.resize(position);
+  call.keep = is_true(wanted) ? 2 : 1;
+}
+
+void upsample_bilinear(Request& call) {
+  call.named.emplace_back("mode", std::string("bilinear"));
+  call.named.emplace_back("align_corners", true);
+}
+void upsample_nearest(Request& call) {
+  call.named.emplace_back("mode", std::string("nearest"));
+}
+
+// The tables.
+
+struct Row {
+  std::string_view recorded;  // without "nn.functional." and what else is stripped
+  std::string_view name;      // of the op table; "" for the same
+  void (*adapt)(Request&) = nullptr;
+};
+
+constexpr Row kRows[] = {
+    {"__radd__", "add", reversed},
+    {"__rmul__", "mul", reversed},
+    {"__rsub__", "sub", reversed},
+    {"__rdiv__", "div", reversed},
+    {"__rpow__", "pow", reversed},
+    {"__rmod__", "remainder", reversed},
+    {"bool", "to", cast<DType::boolean>},
+    {"byte", "to", cast<DType::uint8>},
+    {"char", "to", cast<DType::int8>},
+    {"short", "to", cast<DType::int16>},
+    {"int", "to", cast<DType::int32>},
+    {"long", "to", cast<DType::int64>},
+    {"half", "to", cast<DType::float16>},
+    {"bfloat16", "to", cast<DType::bfloat16>},
+    {"float", "to", cast<DType::float32>},
+    {"double", "to", cast<DType::float64>},
+    {"to", "to", to},
+    {"where", "", where_method},
+    {"block_diag", "", variadic},
+    {"broadcast_tensors", "", variadic},
+    {"cartesian_prod", "", variadic},
+    {"meshgrid", "", variadic},
+    {"einsum", "", einsum},
+    {"tensor_split", "", split_tensor},
+    {"linspace", "", scalar_tensors},
+    {"logspace", "", scalar_tensors},
+    {"nonzero", "", nonzero},
+    {"max_pool1d", "", max_pool<6>},
+    {"max_pool2d", "", max_pool<6>},
+    {"max_pool3d", "", max_pool<6>},
+    {"adaptive_max_pool1d", "", adaptive_max_pool<2>},
+    {"adaptive_max_pool2d", "", adaptive_max_pool<2>},
+    {"adaptive_max_pool3d", "", adaptive_max_pool<2>},
+    {"upsample_bilinear", "interpolate", upsample_bilinear},
+    {"upsample_nearest", "interpolate", upsample_nearest},
+};
+
+/// Arguments that say where and how Python keeps tensors: nothing that changes values.
+constexpr std::string_view kIgnored[] = {"device", "requires_grad", "memory_format",
+                                         "layout", "pin_memory",    "inplace"};
+
+// Python's signatures want tensors where the rows of Stax take numbers, too. Numbers stand for the first
+// argument of these functions, for another one of those, and for all of the last.
+constexpr std::string_view kNumberFirst[] = {"add",
+                                             "sub",
+                                             "mul",
+                                             "div",
+                                             "true_divide",
+                                             "floor_divide",
+                                             "pow",
+                                             "float_power",
+                                             "remainder",
+                                             "xlogy",
+                                             "where",
+                                             "bitwise_and",
+                                             "bitwise_or",
+                                             "bitwise_xor",
+                                             "bitwise_left_shift",
+                                             "bitwise_right_shift",
+                                             "bucketize",
+                                             "isin"};
+constexpr std::string_view kNumberLater[] = {"add",
+                                             "sub",
+                                             "mul",
+                                             "div",
+                                             "true_divide",
+                                             "floor_divide",
+                                             "rsub",
+                                             "pow",
+                                             "float_power",
+                                             "remainder",
+                                             "fmod",
+                                             "eq",
+                                             "ne",
+                                             "lt",
+                                             "le",
+                                             "gt",
+                                             "ge",
+                                             "xlogy",
+                                             "where",
+                                             "bitwise_and",
+                                             "bitwise_or",
+                                             "bitwise_xor",
+                                             "bitwise_left_shift",
+                                             "bitwise_right_shift",
+                                             "copysign",
+                                             "masked_fill",
+                                             "index_fill",
+                                             "fill",
+                                             "clamp_min",
+                                             "clamp_max",
+                                             "isin",
+                                             "searchsorted",
+                                             "lerp"};
+constexpr std::string_view kOnlyNumbers[] = {"add", "sub", "mul", "div", "true_divide"};
+
+template <size_t N>
+bool contains(const std::string_view (&list)[N], std::string_view text) {
+  return std::find(list, list + N, text) != list + N;
+}
+
+std::string_view strip(std::string_view name) {
+  for (const std::string_view prefix : {"nn.functional.", "torch.ops.aten."}) {
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  }
+  if (name.ends_with(".default")) name.remove_suffix(std::string_view(".default").size());
+  return name;
+}
+
+/// Whether tensor parameters of the row got numbers that Python's signature does not take.
+bool refuses_numbers(const graph::Schema& schema, const Request& call) {
+  size_t numbers = 0, tensors = 0;
+  bool refused = false;
+  for (size_t i = 0; i < std::min(schema.params.size(), call.positional.size()); ++i) {
+    if (schema.params[i].type != graph::ParamType::tensor) continue;
+    if (!call.positional[i].is_number()) {
+      ++tensors;
+      continue;
+    }
+    ++numbers;
+    refused = refused || !(i == 0 ? contains(kNumberFirst, call.name) : contains(kNumberLater, call.name));
+  }
+  return refused || (numbers > 1 && tensors == 0 && !contains(kOnlyNumbers, call.name));
+}
+
+const std::vector<const graph::Op*>& candidates(const std::string& name) {
+  static const std::vector<const graph::Op*> none;
+  const auto& rows = ops::table().overloads(name);
+  return rows.empty() && name.ends_with("_") ? ops::table().overloads(name.substr(0, name.size() - 1)) : rows;
+}
+
+const graph::Op* binding_row(const Request& call) {
+  if (const graph::Op* op = call.name.find('.') != std::string::npos ? ops::table().find(call.name) : nullptr)
+    return graph::bind(op->schema, call.positional, call.named, nullptr) ? op : nullptr;
+  for (const graph::Op* op : candidates(call.name)) {
+    if (graph::bind(op->schema, call.positional, call.named, nullptr)) return op;
+  }
+  return nullptr;
+}
+
+/// Calls f(tensor), which may replace it, for every tensor of the request.
+template <class Call, class F>
+void for_each_tensor(Call& call, F&& f) {
+  const auto visit = [&](auto& argument) {
+    if (auto* tensor = std::get_if<Tensor>(&argument.value)) f(*tensor);
+    if (auto* list = std::get_if<Argument<Tensor>::Tensors>(&argument.value)) {
+      for (auto& tensor : *list) {
+        if (tensor) f(*tensor);
+      }
+    }
+  };
+  for (auto& argument : call.positional) visit(argument);
+  for (auto& [name, argument] : call.named) visit(argument);
+}
+
+}  // namespace
+
+Request translate(const RecordedFile& file, const Json& call) {
+  Request request;
+  const std::string_view name = strip(file.op());
+  const Json::Array& args = call.at("args").as_array();
+  if (name == "__getitem__") {
+    request.name = "index";
+    request.positional.push_back(file.argument(args.at(0)));
+    request.indices = file.indices(args.at(1));
+    return request;
+  }
+  request.name = name;
+  for (const Json& value : args) request.positional.push_back(file.argument(value));
+  for (const auto& [key, value] : call.at("kwargs").as_object()) {
+    if (key == "out") throw Unsupported("out=");
+    if (!contains(kIgnored, key)) request.named.emplace_back(key, file.argument(value));
+  }
+  for (const Row& row : kRows) {
+    if (row.recorded != name) continue;
+    if (!row.name.empty()) request.name = row.name;
+    if (row.adapt != nullptr) row.adapt(request);
+  }
+  if (const graph::Op* row = binding_row(request))
+    request.python_refuses = refuses_numbers(row->schema, request);
+  return request;
+}
+
+bool Request::known() const {
+  return capture::has_operator(name);
+}
+
+bool Request::binds() const {
+  return name == "index" ? positional.at(0).is_tensor() : binding_row(*this) != nullptr;
+}
+
+std::vector<Tensor> Request::tensors() const {
+  std::vector<Tensor> result;
+  for_each_tensor(*this, [&](const Tensor& tensor) { result.push_back(tensor); });
+  for (const TensorIndex& index : indices) {
+    if (index.kind() == TensorIndex::Kind::tensor) result.push_back(index.tensor());
+  }
+  return result;
+}
+
+std::vector<Tensor> Request::run(const std::vector<Tensor>& tensors) const {
+  STAX_CHECK(!python_refuses, "{}: a number stands where a tensor is expected", name);
+  size_t next = 0;
+  Request call = *this;
+  for_each_tensor(call, [&](Tensor& tensor) { tensor = tensors.at(next++); });
+  for (TensorIndex& index : call.indices) {
+    if (index.kind() == TensorIndex::Kind::tensor) index = tensors.at(next++);
+  }
+  if (name == "index") return {call.positional.at(0).tensor().index(call.indices)};
+  std::vector<Tensor> results = capture::call(name, std::move(call.positional), std::move(call.named));
+  if (keep >= 0 && static_cast<size_t>(keep) < results.size()) results.resize(static_cast<size_t>(keep));
+  return results;
+}
+
+int32_t free_index_result(const Request& request) {
+  const auto named_true = [&](std::string_view name) {
+    return std::any_of(request.named.begin(), request.named.end(),
+                       [&](const auto& item) { return item.first == name && is_true(item.second); });
+  };
+  if (request.name == "argsort") return named_true("stable") ? -1 : 0;
+  if (request.name == "sort") return named_true("stable") ? -1 : 1;
+  constexpr std::string_view kFree[] = {"topk", "kthvalue", "median", "nanmedian", "mode"};
+  return contains(kFree, request.name) ? 1 : -1;
+}
+
+int64_t free_index_dim(const Request& request) {
+  const int64_t rank = request.positional.at(0).tensor().dim();
+  const size_t position = request.name == "topk" || request.name == "kthvalue" ? 2 : 1;
+  int64_t dim = -1;
+  if (request.positional.size() > position) dim = integer_or(request.positional[position], -1);
+  for (const auto& [name, value] : request.named) {
+    if (name == "dim") dim = integer_or(value, -1);
+  }
+  return dim < 0 ? dim + rank : dim;
+}
+
+}  // namespace stax::cli

@@ -1,0 +1,202 @@
+#include "cli/verify/workers.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <memory>
+
+#include "ops/table.h"
+#include "stax/error.h"
+#include "support/check.h"
+
+namespace stax::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What a child writes, a line each: "C <calls> <name>", then one outcome a call: its letter and its reason;
+// or "E <error>" when the file cannot be read.
+void write_line(int fd, char letter, std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  text = letter + (' ' + text) + '\n';
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) ::_exit(3);
+    done += static_cast<size_t>(n);
+  }
+}
+
+[[noreturn]] void run_child(const std::string& path, const WorkerOptions& options, size_t first, int fd) {
+  try {
+    const RecordedFile file(path);
+    const size_t count = options.limit > 0 ? std::min(options.limit, file.size()) : file.size();
+    write_line(fd, 'C', std::to_string(count) + " " + file.name());
+    replay(file, options.mode, first, count, [&](const Outcome& outcome) {
+      write_line(fd, static_cast<char>(outcome.verdict), outcome.reason);
+    });
+  } catch (const std::exception& error) {
+    write_line(fd, 'E', error.what());
+  }
+  ::_exit(0);
+}
+
+/// One file on its way, in one child at a time.
+class Job {
+ public:
+  Job(std::string path, const WorkerOptions& options) : options_(options) {
+    report_.path = std::move(path);
+    report_.name = std::filesystem::path(report_.path).stem().string();
+    start();
+  }
+  Job(const Job&) = delete;
+  ~Job() {
+    if (pid_ > 0) end();
+  }
+
+  int fd() const { return fd_; }
+  bool done() const { return pid_ <= 0; }
+  FileReport& report() { return report_; }
+
+  /// Milliseconds until the call that runs now has taken too long.
+  int patience() const {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now());
+    return static_cast<int>(std::max<int64_t>(0, left.count()));
+  }
+
+  void read() {
+    char buffer[4096];
+    const ssize_t n = ::read(fd_, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) return;
+    if (n <= 0) {
+      child_ended();
+      return;
+    }
+    text_.append(buffer, static_cast<size_t>(n));
+    for (size_t end; (end = text_.find('\n')) != std::string::npos; text_.erase(0, end + 1))
+      take_line(text_.substr(0, end));
+    extend();
+  }
+
+  void time_out() {
+    ::kill(pid_, SIGKILL);
+    end();
+    lose_call("took longer than " + std::to_string(options_.call_seconds) + " s");
+  }
+
+ private:
+  void start() {
+    int ends[2];
+    STAX_RUNTIME_CHECK(::pipe2(ends, O_CLOEXEC) == 0, "verify: cannot make a pipe: {}", std::strerror(errno));
+    std::fflush(nullptr);  // the child must not print what waits here
+    pid_ = ::fork();
+    STAX_RUNTIME_CHECK(pid_ >= 0, "verify: cannot start a process: {}", std::strerror(errno));
+    if (pid_ == 0) {
+      ::close(ends[0]);
+      run_child(report_.path, options_, report_.outcomes.size(), ends[1]);
+    }
+    ::close(ends[1]);
+    fd_ = ends[0];
+    text_.clear();
+    extend();
+  }
+
+  void extend() { deadline_ = Clock::now() + std::chrono::seconds(options_.call_seconds); }
+
+  void take_line(const std::string& line) {
+    const char letter = line.empty() ? '?' : line[0];
+    const std::string rest = line.size() > 2 ? line.substr(2) : "";
+    if (letter == 'C') {
+      const size_t space = rest.find(' ');
+      count_ = std::stoul(rest.substr(0, space));
+      report_.name = rest.substr(space + 1);
+    } else if (letter == 'E') {
+      report_.error = rest;
+    } else {
+      report_.outcomes.push_back({static_cast<Verdict>(letter), rest});
+    }
+  }
+
+  int end() {
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
+    ::close(fd_);
+    pid_ = -1;
+    return status;
+  }
+
+  void child_ended() {
+    const int status = end();
+    if (!report_.error.empty() || report_.outcomes.size() >= count_) {
+      if (WIFSIGNALED(status) && count_ == 0)
+        report_.error = std::string("reading it ended by signal ") + ::strsignal(WTERMSIG(status));
+      return;
+    }
+    lose_call(WIFSIGNALED(status) ? std::string("crashed: ") + ::strsignal(WTERMSIG(status))
+                                  : "the process ended with status " + std::to_string(WEXITSTATUS(status)));
+  }
+
+  void lose_call(std::string reason) {
+    report_.outcomes.push_back({Verdict::failed, std::move(reason)});
+    if (report_.outcomes.size() < count_) start();
+  }
+
+  const WorkerOptions& options_;
+  FileReport report_;
+  size_t count_ = 0;
+  pid_t pid_ = -1;
+  int fd_ = -1;
+  std::string text_;
+  Clock::time_point deadline_;
+};
+
+/// Waits until a child has something to say, and listens.
+void listen(const std::deque<std::unique_ptr<Job>>& jobs) {
+  std::vector<pollfd> polls;
+  std::vector<Job*> running;
+  int patience = 60'000;
+  for (const auto& job : jobs) {
+    if (job->done()) continue;
+    polls.push_back({job->fd(), POLLIN, 0});
+    running.push_back(job.get());
+    patience = std::min(patience, job->patience());
+  }
+  if (::poll(polls.data(), polls.size(), patience + 1) < 0) return;
+  for (size_t i = 0; i < polls.size(); ++i) {
+    if (polls[i].revents != 0) {
+      running[i]->read();
+    } else if (running[i]->patience() == 0) {
+      running[i]->time_out();
+    }
+  }
+}
+
+}  // namespace
+
+void replay_files(const std::vector<std::string>& paths, const WorkerOptions& options,
+                  const std::function<void(const FileReport&)>& report) {
+  ops::table();  // parsed once, before the children inherit it
+  std::deque<std::unique_ptr<Job>> jobs;
+  size_t next = 0;
+  while (next < paths.size() || !jobs.empty()) {
+    const auto running = [&] {
+      return static_cast<size_t>(
+          std::count_if(jobs.begin(), jobs.end(), [](const auto& job) { return !job->done(); }));
+    };
+    while (next < paths.size() && running() < std::max<size_t>(1, options.processes))
+      jobs.push_back(std::make_unique<Job>(paths[next++], options));
+    if (running() > 0) listen(jobs);
+    for (; !jobs.empty() && jobs.front()->done(); jobs.pop_front()) report(jobs.front()->report());
+  }
+}
+
+}  // namespace stax::cli
