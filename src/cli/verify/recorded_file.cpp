@@ -108,6 +108,23 @@ Argument<Tensor> RecordedFile::list(const Json& value) const {
       list.emplace_back(item.is_bool() ? int64_t{item.as_bool()} : item.as_int());
     return list;
   }
+  const auto integers = [](const Json& item) { return item.is_integer() || item.is_null(); };
+  if (all(integers) &&
+      std::any_of(items.begin(), items.end(), [](const Json& i) { return i.is_integer(); })) {
+    std::vector<Expr> list;
+    for (const Json& item : items) list.emplace_back(item.is_null() ? kNoneInList : item.as_int());
+    return list;
+  }
+  if (all([](const Json& item) { return item.is_array(); })) {
+    std::vector<Expr> joined;
+    for (const Json& item : items) {
+      const Argument<Tensor> part = list(item);
+      const auto* ints = std::get_if<std::vector<Expr>>(&part.value);
+      if (ints == nullptr) throw Unsupported(fmt::format("the list {}", value.dump()));
+      joined.insert(joined.end(), ints->begin(), ints->end());
+    }
+    return joined;
+  }
   if (all([](const Json& item) { return item.is_number(); })) {
     std::vector<double> list;
     for (const Json& item : items) list.push_back(item.as_double());

@@ -1,6 +1,7 @@
 // A file of recorded calls of one operator: a safetensors file whose metadata holds the calls as JSON.
 #pragma once
 
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -29,7 +30,11 @@ class RecordedFile {
   size_t size() const { return calls_.size(); }
   const Json& call(size_t i) const { return calls_.at(i); }
 
-  /// The value as an argument. Throws Unsupported for what no argument can be.
+  /// Stands for None in a list of integers.
+  static constexpr int64_t kNoneInList = std::numeric_limits<int64_t>::min();
+
+  /// The value as an argument. Two lists of integers come as one, joined. Throws Unsupported for what no
+  /// argument can be.
   Argument<Tensor> argument(const Json& value) const;
   /// The value as indices: a tuple gives several, anything else one.
   std::vector<TensorIndex> indices(const Json& value) const;

@@ -9,6 +9,7 @@
 
 #include "graph/schema.h"
 #include "ops/table.h"
+#include "stax/factories.h"
 #include "support/check.h"
 #include "tensor/tensor_impl.h"
 
@@ -142,11 +143,80 @@ void max_pool(Request& call) {
   call.keep = is_true(wanted) ? 2 : 1;
 }
 
+/// None in an output size keeps the input's length.
+void adaptive_pool(Request& call) {
+  const Tensor input = call.positional.at(0).tensor();
+  for (auto& value : call.positional) {
+    auto* sizes = std::get_if<std::vector<Expr>>(&value.value);
+    if (sizes == nullptr) continue;
+    for (size_t i = 0; i < sizes->size(); ++i) {
+      const int64_t dim = input.dim() - static_cast<int64_t>(sizes->size() - i);
+      if ((*sizes)[i].is(RecordedFile::kNoneInList))
+        (*sizes)[i] = Expr(static_cast<int64_t>(input.size(dim)));
+    }
+  }
+}
+
 template <size_t position>
 void adaptive_max_pool(Request& call) {
   const Argument<Tensor> wanted = take(call, position, "return_indices");
   if (call.positional.size() > position) call.positional.resize(position);
+  adaptive_pool(call);
   call.keep = is_true(wanted) ? 2 : 1;
+}
+
+/// narrow(dim, start, length) where start is a zero-dim tensor.
+void narrow(Request& call) {
+  if (call.positional.size() > 2 && call.positional[2].is_tensor())
+    call.positional[2] = number_of(call.positional[2].tensor());
+}
+
+/// dims: n last dimensions with n first ones, or two lists.
+void tensordot(Request& call) {
+  const Argument<Tensor> dims = take(call, 2, "dims");
+  call.positional.resize(2);
+  std::vector<Expr> left, right;
+  if (dims.is_number()) {
+    const int64_t rank = call.positional.at(0).tensor().dim(), count = dims.integer().value();
+    for (int64_t i = 0; i < count; ++i) {
+      left.emplace_back(rank - count + i);
+      right.emplace_back(i);
+    }
+  } else {  // both lists in one, as argument() hands them over
+    const std::vector<Expr>& both = dims.integers();
+    left.assign(both.begin(), both.begin() + static_cast<std::ptrdiff_t>(both.size() / 2));
+    right.assign(both.begin() + static_cast<std::ptrdiff_t>(both.size() / 2), both.end());
+  }
+  call.positional.emplace_back(std::move(left));
+  call.positional.emplace_back(std::move(right));
+}
+
+bool is_text(const Argument<Tensor>& value, std::string_view text) {
+  const auto* string = std::get_if<std::string>(&value.value);
+  return string != nullptr && *string == text;
+}
+
+void norm(Request& call) {
+  if (call.positional.size() > 1 && is_text(call.positional[1], "nuc"))
+    throw Unsupported("the nuclear norm needs singular values");
+}
+
+/// linalg.norm(x, ord, dim): vector norms over one dimension, or over all where neither ord nor dim is given.
+/// Of the matrix norms only Frobenius' is one of them.
+void linalg_norm(Request& call) {
+  const Argument<Tensor> ord = take(call, 1, "ord"), dim = take(call, 2, "dim");
+  call.positional.resize(1);
+  const auto* dims = std::get_if<std::vector<Expr>>(&dim.value);
+  const int64_t rank = call.positional[0].tensor().dim();
+  const bool matrix = dims != nullptr ? dims->size() == 2 : dim.is_none() && !ord.is_none() && rank == 2;
+  if (matrix && !is_text(ord, "fro") && !ord.is_none()) throw Unsupported("a matrix norm");
+  if (is_text(ord, "nuc")) throw Unsupported("the nuclear norm needs singular values");
+  if (ord.is_number()) {
+    call.positional.push_back(ord);
+  } else {
+    call.positional.emplace_back(int64_t{2});
+  }
+  if (!dim.is_none()) call.named.emplace_back("dim", dim);
 }
 
 void upsample_bilinear(Request& call) {
@@ -193,9 +263,18 @@ constexpr Row kRows[] = {
     {"linspace", "", scalar_tensors},
     {"logspace", "", scalar_tensors},
     {"nonzero", "", nonzero},
+    {"narrow", "", narrow},
+    {"narrow_copy", "", narrow},
+    {"tensordot", "", tensordot},
+    {"norm", "", norm},
+    {"linalg.norm", "linalg.vector_norm", linalg_norm},
+    {"nn.functional.unfold", "im2col"},
     {"max_pool1d", "", max_pool<6>},
     {"max_pool2d", "", max_pool<6>},
     {"max_pool3d", "", max_pool<6>},
+    {"adaptive_avg_pool1d", "", adaptive_pool},
+    {"adaptive_avg_pool2d", "", adaptive_pool},
+    {"adaptive_avg_pool3d", "", adaptive_pool},
     {"adaptive_max_pool1d", "", adaptive_max_pool<2>},
     {"adaptive_max_pool2d", "", adaptive_max_pool<2>},
     {"adaptive_max_pool3d", "", adaptive_max_pool<2>},
@@ -291,6 +370,15 @@ bool refuses_numbers(const graph::Schema& schema, const Request& call) {
   return refused || (numbers > 1 && tensors == 0 && !contains(kOnlyNumbers, call.name));
 }
 
+/// Where all operands are numbers, Python makes tensors of them, of its default dtypes.
+void wrap_numbers(Request& call) {
+  for (auto& value : call.positional) {
+    if (!value.is_number()) continue;
+    const Number& number = value.number();
+    value = number.is_float() ? tensor(number.floating, kFloat32) : tensor(number.integer.value());
+  }
+}
+
 const std::vector<const graph::Op*>& candidates(const std::string& name) {
   static const std::vector<const graph::Op*> none;
   const auto& rows = ops::table().overloads(name);
@@ -340,12 +428,13 @@ Request translate(const RecordedFile& file, const Json& call) {
     if (!contains(kIgnored, key)) request.named.emplace_back(key, file.argument(value));
   }
   for (const Row& row : kRows) {
-    if (row.recorded != name) continue;
+    if (row.recorded != name && row.recorded != file.op()) continue;
     if (!row.name.empty()) request.name = row.name;
     if (row.adapt != nullptr) row.adapt(request);
   }
   if (const graph::Op* row = binding_row(request))
     request.python_refuses = refuses_numbers(row->schema, request);
+  if (request.tensors().empty() && contains(kOnlyNumbers, request.name)) wrap_numbers(request);
   return request;
 }
 
