@@ -34,6 +34,7 @@ fuzz: setup
 check:
 	@python3 tools/check_layers.py
 	@python3 tools/check_words.py
+	@python3 tools/check_recipes.py
 	@python3 tools/format.py --check
 
 format:
