@@ -26,6 +26,14 @@ int main() {
   fmt::print("{:<32} {:>8.0f} ns\n", "x.view({8, 4})", nanoseconds([&] { (void)x.view({8, 4}); }));
   fmt::print("{:<32} {:>8.0f} ns\n", "x.t()", nanoseconds([&] { (void)x.t(); }));
   fmt::print("{:<32} {:>8.0f} ns\n", "x.add_(1), 4x8", nanoseconds([&] { (void)x.add_(1); }));
+  double number = 0;
+  fmt::print("{:<32} {:>8.0f} ns\n", "x * n, n changing", nanoseconds([&] { (void)(x * (number += 1)); }));
+  const stax::Tensor long_row = stax::full({4096}, 1.0);
+  int64_t length = 2;
+  fmt::print("{:<32} {:>8.0f} ns\n", "x[:n] + 1, n changing", nanoseconds([&] {
+               length = 2 + length % 4000;
+               (void)(long_row.slice(0, 0, length) + 1);
+             }));
   constexpr int64_t kElements = int64_t{1} << 26;
   const stax::Tensor large = stax::full({kElements}, 1.0);
   bench::ParallelCopy copy(kElements * 8, bench::this_machine().threads);

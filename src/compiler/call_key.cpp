@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "compiler/eager_program.h"
+
 namespace stax::compiler {
 namespace {
 
@@ -23,7 +25,9 @@ enum Tag : uint64_t {
   kIntegers,
   kFloats,
   kDType,
-  kString
+  kString,
+  kRunTimeNumber,
+  kGeneral
 };
 
 void add_tensor(CallKey& key, const Tensor& tensor, Layout layout) {
@@ -132,6 +136,20 @@ CallKey make_key(const graph::Op& op, const capture::Arguments& arguments, Layou
   key.add(std::bit_cast<uint64_t>(&op));
   key.add(static_cast<uint64_t>(layout));
   for (const auto& argument : arguments) std::visit(AddArgument{key, layout}, argument.value);
+  return key;
+}
+
+CallKey make_general_key(const graph::Op& op, const capture::Arguments& arguments) {
+  CallKey key;
+  key.add(std::bit_cast<uint64_t>(&op));
+  key.add(kGeneral);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (const auto dtype = run_time_number(op, arguments, i)) {
+      key.add(kRunTimeNumber | static_cast<uint64_t>(*dtype) << 8);
+    } else {
+      std::visit(AddArgument{key, Layout::flat}, arguments[i].value);
+    }
+  }
   return key;
 }
 

@@ -44,5 +44,7 @@ enum class Layout : uint8_t {
 Layout layout_of(const graph::Op& op, const capture::Arguments& arguments, const StridedImpl** shape);
 
 CallKey make_key(const graph::Op& op, const capture::Arguments& arguments, Layout layout);
+/// The key of the program that serves all counts and all run-time numbers of a flat call.
+CallKey make_general_key(const graph::Op& op, const capture::Arguments& arguments);
 
 }  // namespace stax::compiler

@@ -115,12 +115,32 @@ std::vector<Tensor> Eager::call_lowered(const graph::Op& op, const capture::Argu
   key.add(static_cast<uint64_t>(count));
   const uint64_t hash = key.hash();
   std::shared_ptr<const EagerProgram> program = find(key, hash);
+  if (!program && shape != nullptr && count >= 2) {
+    if (const auto general = find_general(op, arguments, count)) {
+      return run_general_program(*general, op, arguments, *shape);
+    }
+  }
   if (!program) {
     program = make_program(op, arguments, layout, count);
     insert(key, hash, program);
   }
   if (program->graph) return interpret(*program->graph, handles, *this);
   return run_program(*program, inputs, handles, shape);
+}
+
+std::shared_ptr<const EagerProgram> Eager::find_general(const graph::Op& op,
+                                                        const capture::Arguments& arguments, int64_t count) {
+  const CallKey key = make_general_key(op, arguments);
+  const uint64_t hash = key.hash();
+  if (auto program = find(key, hash)) return program;
+  {
+    Shard& shard = shards_[hash % kShards];
+    const std::lock_guard lock(shard.mutex);
+    if (++shard.made[hash] <= kSpecialPrograms) return nullptr;
+  }
+  auto program = make_general_program(op, arguments, count);
+  insert(key, hash, program);
+  return program;
 }
 
 std::shared_ptr<const EagerProgram> Eager::find(const CallKey& key, uint64_t hash) const {
@@ -136,7 +156,10 @@ std::shared_ptr<const EagerProgram> Eager::find(const CallKey& key, uint64_t has
 void Eager::insert(const CallKey& key, uint64_t hash, std::shared_ptr<const EagerProgram> program) {
   Shard& shard = shards_[hash % kShards];
   const std::lock_guard lock(shard.mutex);
-  if (shard.entries.size() >= kShardLimit) shard.entries.clear();
+  if (shard.entries.size() >= kShardLimit) {
+    shard.entries.clear();
+    shard.made.clear();
+  }
   shard.entries.emplace(hash, Entry{key.words(), std::move(program)});
 }
 

@@ -28,10 +28,14 @@ class Eager final : public capture::EagerBackend {
  private:
   std::shared_ptr<const EagerProgram> find(const CallKey& key, uint64_t hash) const;
   void insert(const CallKey& key, uint64_t hash, std::shared_ptr<const EagerProgram> program);
+  /// The program of all counts, once enough programs for single counts or numbers were made; null before.
+  std::shared_ptr<const EagerProgram> find_general(const graph::Op& op, const capture::Arguments& arguments,
+                                                   int64_t count);
   std::vector<Tensor> call_lowered(const graph::Op& op, const capture::Arguments& arguments);
 
   static constexpr size_t kShards = 16;
   static constexpr size_t kShardLimit = 512;  // programs; a full shard starts again
+  static constexpr int kSpecialPrograms = 8;  // of one flat call, before one program serves all counts
   struct Entry {
     std::vector<uint64_t> key;
     std::shared_ptr<const EagerProgram> program;
@@ -39,6 +43,7 @@ class Eager final : public capture::EagerBackend {
   struct Shard {
     mutable std::mutex mutex;
     std::unordered_multimap<uint64_t, Entry> entries;
+    std::unordered_map<uint64_t, int> made;  // special programs by hash of the general key
   };
   std::array<Shard, kShards> shards_;
 };

@@ -1,6 +1,7 @@
 #include "compiler/eager_program.h"
 
 #include <algorithm>
+#include <array>
 
 #include "graph/builder.h"
 #include "graph/pass_table.h"
@@ -198,6 +199,79 @@ std::vector<Tensor> run_program(const EagerProgram& program, const std::vector<c
     }
   }
   return results;
+}
+
+std::optional<DType> run_time_number(const graph::Op& op, const capture::Arguments& arguments,
+                                     size_t position) {
+  const auto& argument = arguments[position];
+  // Powers have rules for single exponents, so theirs stay part of the program.
+  if (!argument.is_number() || op.schema.params[position].type != graph::ParamType::tensor ||
+      op.schema.name == "pow") {
+    return std::nullopt;
+  }
+  if (argument.number().kind == Number::Kind::integer) return DType::int64;
+  if (argument.number().kind == Number::Kind::boolean) return std::nullopt;
+  DType dtype = DType::float32;
+  for (const auto& other : arguments) {
+    if (!other.is_tensor()) continue;
+    if (is_half(other.tensor().dtype())) return std::nullopt;  // the number would be rounded to the half type
+    if (other.tensor().dtype() == DType::float64) dtype = DType::float64;
+  }
+  return dtype;
+}
+
+std::shared_ptr<const EagerProgram> make_general_program(const graph::Op& op,
+                                                         const capture::Arguments& arguments, int64_t count) {
+  ShapeEnv env;
+  auto program = std::make_shared<EagerProgram>();
+  program->flat = true;
+  program->count = env.new_symbol(SymbolKind::size, count, Interval::at_least(2));
+  Graph graph;
+  graph::Builder builder(ops::table(), env, graph);
+  std::vector<VarArg> args;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (const auto dtype = run_time_number(op, arguments, i)) {
+      args.emplace_back(builder.input(graph::dense(*dtype, {})));
+      continue;
+    }
+    args.push_back(map_tensors<Var>(arguments[i], [&](const Tensor& tensor) {
+      const std::vector<Expr> sizes =
+          tensor.dim() == 0 ? std::vector<Expr>() : std::vector<Expr>{program->count};
+      return builder.input(graph::dense(tensor.dtype(), sizes));
+    }));
+  }
+  for (const Var& result : builder.call_bound(op, std::move(args)))
+    graph.outputs.push_back({result.value(), -1});
+  graph = graph::run_passes({ops::table(), env}, std::move(graph));
+  lowering::Lowered lowered = lowering::lower(ops::table(), graph, env);
+  STAX_ASSERT(lowered.program.outputs.size() == 1 && lowered.results.size() == 1 && env.guards().empty(),
+              "{}: expected one result and no guard of a pointwise operator", op.schema.full_name());
+  program->outputs.resize(1);
+  program->outputs[0].dtype = lowered.results[0].meta.dtype;
+  program->executable = reference::Executable::prepare(std::move(lowered.program));
+  return program;
+}
+
+std::vector<Tensor> run_general_program(const EagerProgram& program, const graph::Op& op,
+                                        const capture::Arguments& arguments, const StridedImpl& shape) {
+  std::vector<void*> inputs;
+  std::vector<std::array<std::byte, 8>> numbers(arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (const auto dtype = run_time_number(op, arguments, i)) {
+      const Number& number = arguments[i].number();
+      fill_elements({numbers[i].data(), *dtype, {}, {}},
+                    number.is_float() ? Scalar(number.floating) : Scalar(number.integer.value()));
+      inputs.push_back(numbers[i].data());
+    } else if (arguments[i].is_tensor()) {
+      inputs.push_back(strided(arguments[i].tensor()).data());
+    }
+  }
+  const int64_t count = shape.element_count();
+  const Tensor result = new_tensor(program.outputs[0].dtype, shape.sizes().values());
+  void* output = strided(result).data();
+  const std::unordered_map<Symbol, int64_t> symbols = {{program.count, count}};
+  program.executable->run({.inputs = inputs, .outputs = {&output, 1}, .scalars = {}, .symbols = &symbols});
+  return {result};
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "capture/dispatch.h"
@@ -29,8 +30,9 @@ struct EagerProgram {
   std::shared_ptr<const reference::Executable> executable;
   std::vector<Output> outputs;
   std::vector<Result> results;
-  int64_t random_count = 0;  // counters that one run draws; 0 without random numbers
-  bool flat = false;         // results have the sizes of the first tensor with dimensions
+  int64_t random_count = 0;           // counters that one run draws; 0 without random numbers
+  bool flat = false;                  // results have the sizes of the first tensor with dimensions
+  Symbol count{SymbolKind::size, 0};  // of a general program
   /// Where an operator inside has sizes that only data determine: the graph, to be run node by node.
   std::unique_ptr<const graph::Graph> graph;
 };
@@ -38,6 +40,18 @@ struct EagerProgram {
 /// Lowers the call. With Layout::flat its tensors count as vectors of `count` elements.
 std::shared_ptr<const EagerProgram> make_program(const graph::Op& op, const capture::Arguments& arguments,
                                                  Layout layout, int64_t count);
+
+/// Numbers among the operands of a pointwise call that a general program reads when it runs: their dtype by
+/// position of the argument, or nothing where the number is part of the program.
+std::optional<DType> run_time_number(const graph::Op& op, const capture::Arguments& arguments,
+                                     size_t position);
+
+/// Lowers a pointwise call of Layout::flat once for every count of at least 2 and for all its run-time
+/// numbers.
+std::shared_ptr<const EagerProgram> make_general_program(const graph::Op& op,
+                                                         const capture::Arguments& arguments, int64_t count);
+std::vector<Tensor> run_general_program(const EagerProgram& program, const graph::Op& op,
+                                        const capture::Arguments& arguments, const StridedImpl& shape);
 
 /// Runs it on the tensors of the call, in the order of the arguments. `shape` is a tensor with the results'
 /// sizes where the program is flat.

@@ -81,6 +81,18 @@ TEST(Eager, ManyThreadsCallSmallOperators) {
   EXPECT_EQ(failures, 0);
 }
 
+TEST(Eager, OneProgramServesChangingSizesAndNumbers) {
+  for (int64_t n = 1; n < 40; ++n) {
+    const Tensor x = arange(n), y = x.to(kFloat32) * (n + 0.5) - n;
+    EXPECT_TRUE(y.sizes() == IntList({n}));
+    for (int64_t i = 0; i < n; ++i) EXPECT_EQ(y[i].item<float>(), static_cast<float>(i * (n + 0.5) - n));
+    EXPECT_EQ((x * n).dtype(), kInt64);
+    EXPECT_EQ((x.view({1, n}) * 2.5).dtype(), kFloat32);
+    EXPECT_EQ((x.to(kFloat64) * 0.1)[n - 1].item<double>(), (n - 1) * 0.1);
+    EXPECT_EQ((x.to(kFloat16) * 0.1).dtype(), kFloat16);
+  }
+}
+
 TEST(Eager, KeepsABoundedNumberOfPrograms) {
   compiler::Eager backend;
   const graph::Op& op = *[] {
@@ -88,7 +100,8 @@ TEST(Eager, KeepsABoundedNumberOfPrograms) {
     return static_cast<const graph::Op*>(nullptr);
   }();
   for (int i = 0; i < 9000; ++i) {
-    backend.call(op, {tensor({1.0}), Number::of(static_cast<double>(i)), Number::of(int64_t{1})});
+    // Half tensors have no run-time numbers: each call is another program.
+    backend.call(op, {tensor({1.0}, kFloat16), Number::of(static_cast<double>(i)), Number::of(int64_t{1})});
     if (i == 10) {
       EXPECT_EQ(backend.cached_programs(), 11u);
     }
