@@ -66,6 +66,8 @@ class Flattener {
         check_nodes_.emplace(id, member.node);
         return {id};
       }
+      case OpCode::div_relaxed:
+        return {divide(inst)};
       case OpCode::reduce_welford:
         return welford(inst);
       case OpCode::reduce_welford_combine:
@@ -108,6 +110,29 @@ class Flattener {
       if (std::find(group_.local.begin(), group_.local.end(), inst.buffer) != group_.local.end()) return {};
     }
     return {builder_.add(std::move(inst))};
+  }
+
+  bool varies_over_reduction(ValueId id) const {
+    const Inst& inst = builder_[id];
+    const OpKind kind = loops::info(inst.op).kind;
+    if (kind == OpKind::reduce) return false;
+    if (kind == OpKind::scan || inst.index.contains(SymbolKind::reduction)) return true;
+    auto varies = [&](ValueId a) { return varies_over_reduction(a); };
+    return std::any_of(inst.args.begin(), inst.args.end(), varies) ||
+           std::any_of(inst.indirect.begin(), inst.indirect.end(), varies);
+  }
+
+  /// A row over one divisor: with r = 1/b and q = a r, q + (a - q b) r is a / b rounded correctly but for
+  /// rare last bits (Markstein, 1990), and costs a fraction of a division.
+  ValueId divide(const Inst& inst) {
+    const ValueId a = inst.args[0], b = inst.args[1];
+    if (!varies_over_reduction(a) || varies_over_reduction(b)) return builder_.add(inst);
+    const ValueId r = builder_.unary(OpCode::reciprocal, b);
+    const ValueId q = builder_.binary(OpCode::mul, a, r);
+    auto fma = [&](ValueId x, ValueId y, ValueId z) {
+      return builder_.add({.op = OpCode::fma, .dtype = inst.dtype, .args = {x, y, z}});
+    };
+    return fma(fma(builder_.unary(OpCode::neg, q), b, a), r, q);
   }
 
   ValueId reduce(OpCode op, ValueId a) { return builder_.reduce(op, builder_.dtype(a), {a}); }
