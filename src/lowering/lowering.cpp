@@ -240,7 +240,9 @@ void Lowering::emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges
                     const std::vector<Store>& stores) {
   Ranges known = env_.ranges();
   for (size_t k = 0; k < ranges.size(); ++k) known.set_extent(index_symbol(k), ranges[k]);
-  for (size_t k = 0; k < reduction_ranges.size(); ++k)
+  // A scan of one element still stores at its reduction variable, so that one is not simplified away.
+  const bool one_element = reduction_ranges.size() == 1 && reduction_ranges[0].is(1);
+  for (size_t k = 0; k < reduction_ranges.size() && !one_element; ++k)
     known.set_extent(reduction_symbol(k), reduction_ranges[k]);
 
   std::vector<ValueId> roots;
@@ -404,7 +406,8 @@ std::vector<Lazy> Lowering::reduce_at_once(const Reduction& reduction) {
     stores.push_back(
         {out.back().buffer, flat_offset(out.back(), i), cast(finished[k], reduction.dtypes[k]).id});
   }
-  emit(reduction.sizes, reduction.reduced, stores);
+  // A reduction of a zero-dim tensor runs over one element.
+  emit(reduction.sizes, reduction.reduced.empty() ? std::vector<Expr>{1} : reduction.reduced, stores);
   return out;
 }
 

@@ -81,6 +81,12 @@ TEST(Eager, ManyThreadsCallSmallOperators) {
   EXPECT_EQ(failures, 0);
 }
 
+TEST(Eager, ReducesAndScansSingleElements) {
+  EXPECT_EQ(values(tensor(3.0).sum()), (std::vector<double>{3}));
+  EXPECT_EQ(values(tensor({{3.0}, {4.0}}).sum(1)), (std::vector<double>{3, 4}));
+  EXPECT_EQ(values(tensor({{3.0}, {4.0}}).cumsum(1)), (std::vector<double>{3, 4}));
+}
+
 TEST(Eager, OneProgramServesChangingSizesAndNumbers) {
   for (int64_t n = 1; n < 40; ++n) {
     const Tensor x = arange(n), y = x.to(kFloat32) * (n + 0.5) - n;
