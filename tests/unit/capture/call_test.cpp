@@ -77,6 +77,15 @@ TEST(InPlace, ReadOnlyMemoryIsRefused) {
   EXPECT_EQ(values(x), (std::vector<double>{1, 2}));
 }
 
+TEST(Call, ContiguousIsARowMajorCopy) {
+  const Tensor x = tensor({{1, 2, 3}, {4, 5, 6}}).t();
+  for (const Tensor& dense : {x.contiguous(), capture::call("contiguous", {x})[0]}) {
+    EXPECT_TRUE(dense.strides() == IntList({2, 1}));
+    EXPECT_EQ(values(dense), (std::vector<double>{1, 4, 2, 5, 3, 6}));
+    EXPECT_FALSE(dense.is_alias_of(x));
+  }
+}
+
 /// Records the calls it gets.
 struct RecordingTrace final : capture::Trace {
   std::vector<std::string> names;
