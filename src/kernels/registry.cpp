@@ -15,6 +15,10 @@ const std::unordered_map<std::string, ExternalFunction>& externals() {
       {"mm.dtype", multiply_matrices},
       {"bmm", multiply_matrices},
       {"bmm.dtype", multiply_matrices},
+      {"scatter_combine", scatter_combine},
+      {"searchsorted.Tensor", searchsorted},
+      {"tril_indices", tril_indices},
+      {"triu_indices", triu_indices},
   };
   return table;
 }

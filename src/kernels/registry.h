@@ -12,4 +12,10 @@ using Results = std::span<const TensorView>;
 // matmul.cpp
 void multiply_matrices(Arguments arguments, Results results);
 
+// indexing.cpp
+void scatter_combine(Arguments arguments, Results results);
+void searchsorted(Arguments arguments, Results results);
+void tril_indices(Arguments arguments, Results results);
+void triu_indices(Arguments arguments, Results results);
+
 }  // namespace stax::kernels

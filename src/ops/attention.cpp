@@ -88,7 +88,8 @@ Vars attention(Builder& b, const VarArgs& a) {
   const Var masked = masked_scores(b, scores * scale, a);
   Var weights = b.call("_safe_softmax", {masked, -1});
   if (a["dropout_p"].floating() > 0) weights = b.call("dropout", {weights, a["dropout_p"].floating(), true});
-  return {matrix_product(b, convert_to(b, weights, query.dtype()), value)};
+  // Weights of the half types stay float32, as scores are.
+  return {convert_to(b, matrix_product(b, weights, convert_to(b, value, weights.dtype())), query.dtype())};
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ Var sum_over(Builder& b, const Var& x, const Exprs& dims) {
 }
 
 // The term without the dimensions that `drop` names, summed over.
-Term sum_labels(Builder& b, const Term& t, const std::function<bool(Label)>& drop) {
+Term sum_labels(Builder& b, const Term& t, const std::function<bool(Label)>& drop, bool promote = false) {
   Exprs dims;
   Labels kept;
   for (size_t d = 0; d < t.labels.size(); ++d) {
@@ -50,6 +50,7 @@ Term sum_labels(Builder& b, const Term& t, const std::function<bool(Label)>& dro
       kept.push_back(t.labels[d]);
     }
   }
+  if (promote && !dims.empty()) return {b.call("sum.dim_IntList", {t.value, dims}), kept};
   return {sum_over(b, t.value, dims), kept};
 }
 
@@ -258,7 +259,9 @@ Var einsum_of(Builder& b, const std::string& text, const Vars& operands) {
                                                 [&](const Term& t) { return contains(t.labels, l); });
     });
   }
-  result = sum_labels(b, result, [&](Label l) { return !contains(output, l); });
+  // What one operand alone sums is a plain sum, with the dtype of one.
+  result = sum_labels(
+      b, result, [&](Label l) { return !contains(output, l); }, true);
   return permuted(b, result, output);
 }
 

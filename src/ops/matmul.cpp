@@ -179,19 +179,23 @@ Var times(const Var& x, const VarArg& factor) {
   return is_number(factor, 1) ? x : x * factor.number();
 }
 
+// A factor as the tensors' dtype has it: of integers its integer part counts, of bool whether it is not zero.
+VarArg factor_for(DType dtype, const VarArg& factor) {
+  const Number& n = factor.number();
+  if (dtype == DType::boolean) return num(n.is_float() ? n.floating != 0 : !n.integer.is(0));
+  if (!is_floating_point(dtype) && n.is_float()) return num(static_cast<int64_t>(n.floating));
+  return factor;
+}
+
 // `product` may be float32 for a self of a half type; the result is rounded once. A beta of 0 means that self
 // is not read.
 Vars add_product(Builder& b, const VarArgs& a, const Var& product) {
   const Var self = a.tensor(0);
-  const std::string& op = a.schema().name;
-  for (const char* factor : {"alpha", "beta"}) {
-    STAX_CHECK(is_floating_point(self.dtype()) || !a[factor].number().is_float(),
-               "{}: {} must be an integer for tensors of {}", op, factor, name(self.dtype()));
-  }
+  const VarArg alpha = factor_for(self.dtype(), a["alpha"]), beta = factor_for(self.dtype(), a["beta"]);
   const Var added = b.call("expand", {self, product.sizes()});
-  const Var scaled = times(product, a["alpha"]);
-  if (is_number(a["beta"], 0)) return {convert_to(b, scaled, self.dtype())};
-  const Var sum = times(convert_to(b, added, product.dtype()), a["beta"]) + scaled;
+  const Var scaled = times(product, alpha);
+  if (is_number(beta, 0)) return {convert_to(b, scaled, self.dtype())};
+  const Var sum = times(convert_to(b, added, product.dtype()), beta) + scaled;
   return {convert_to(b, sum, self.dtype())};
 }
 
@@ -223,12 +227,10 @@ Vars addmv(Builder& b, const VarArgs& a) {
 
 Vars addr(Builder& b, const VarArgs& a) {
   const Var self = a.tensor(0), product = b.call("outer", {a[1], a[2]});
-  if (self.dtype() != DType::boolean && self.dtype() == product.dtype()) return add_product(b, a, product);
-  // Mixed dtypes promote; for bool the factors say whether a part counts.
-  const Var added = b.call("expand", {self, product.sizes()});
-  if (is_number(a["beta"], 0)) return {times(product, a["alpha"])};
-  if (is_number(a["alpha"], 0)) return {times(added, a["beta"])};
-  return {times(added, a["beta"]) + times(product, a["alpha"])};
+  const DType dtype = graph::promote_types(self.dtype(), product.dtype());
+  const VarArg alpha = factor_for(dtype, a["alpha"]), beta = factor_for(dtype, a["beta"]);
+  const Var added = b.call("expand", {self, product.sizes()}), scaled = times(product, alpha);
+  return {convert_to(b, is_number(beta, 0) ? scaled : times(added, beta) + scaled, dtype)};
 }
 
 Vars linear(Builder& b, const VarArgs& a) {
