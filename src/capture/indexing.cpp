@@ -171,7 +171,7 @@ Tensor without_leading_ones(Tensor value, int64_t rank) {
   return value;
 }
 
-void put(const Tensor& x, Indices indices, const Tensor& value) {
+void put_at(const Tensor& x, Indices indices, const Tensor& value) {
   // A single mask and a single value: no positions have to be found.
   const Split masked = Splitter(x, indices, true).take();
   if (!masked.has_tensors) {
@@ -209,14 +209,14 @@ Tensor Tensor::index(const std::vector<TensorIndex>& indices) const {
   return get(*this, indices);
 }
 Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& value) {
-  put(*this, {indices.begin(), indices.size()}, value);
+  put_at(*this, {indices.begin(), indices.size()}, value);
   return *this;
 }
 Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) {
   return index_put_(indices, as_tensor(*this, value));
 }
 Tensor& Tensor::index_put_(const std::vector<TensorIndex>& indices, const Tensor& value) {
-  put(*this, indices, value);
+  put_at(*this, indices, value);
   return *this;
 }
 Tensor& Tensor::index_put_(const std::vector<TensorIndex>& indices, const Scalar& value) {
