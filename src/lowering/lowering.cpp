@@ -321,9 +321,12 @@ Index unflatten(Expr flat, const std::vector<Expr>& sizes) {
 
 }  // namespace
 
-std::vector<Lazy> Lowering::reduce(const Reduction& reduction) {
+std::vector<Lazy> Lowering::reduce(const Reduction& wanted) {
+  Reduction reduction = wanted;
+  if (reduction.reduced.empty())
+    reduction.reduced = {Expr(1)};  // of a zero-dim tensor: a reduction of one value
   const auto combine = combining(reduction.op);
-  if (combine && !reduction.reduced.empty()) {
+  if (combine) {
     const Split split = split_reduction(env_, target_, product(reduction.sizes), product(reduction.reduced));
     const bool exact = split.chunk * split.count == product(reduction.reduced);
     if (split.count.constant().value_or(2) > 1 && (exact || reduction.op != OpCode::reduce_welford)) {
@@ -413,6 +416,7 @@ std::vector<Lazy> Lowering::reduce_at_once(const Reduction& reduction) {
 
 std::vector<Lazy> Lowering::scan(OpCode op, DType accumulate, std::vector<Expr> sizes,
                                  const std::function<V(const Index&)>& value, std::vector<DType> dtypes) {
+  if (sizes.back().is(1)) return scan_one(std::move(sizes), value, dtypes);
   std::vector<Expr> outer(sizes.begin(), sizes.end() - 1);
   Index index = symbols(outer.size(), index_symbol);
   index.emplace_back(reduction_symbol(0));
@@ -428,6 +432,19 @@ std::vector<Lazy> Lowering::scan(OpCode op, DType accumulate, std::vector<Expr> 
     stores.push_back({out.back().buffer, flat_offset(out.back(), index), cast(result, dtypes[k]).id});
   }
   emit(outer, {sizes.back()}, stores);
+  return out;
+}
+
+// A scan of one value is the value, at position 0.
+std::vector<Lazy> Lowering::scan_one(std::vector<Expr> sizes, const std::function<V(const Index&)>& value,
+                                     const std::vector<DType>& dtypes) {
+  std::vector<Lazy> out;
+  for (size_t k = 0; k < dtypes.size(); ++k) {
+    const Lazy formula = pointwise(dtypes[k], sizes, [&](const Index& i) {
+      return k == 0 ? cast(value(i), dtypes[k]) : constant(dtypes[k], int64_t{0});
+    });
+    out.push_back(copy(formula, graph::contiguous_strides(sizes)));
+  }
   return out;
 }
 

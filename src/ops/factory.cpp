@@ -103,7 +103,11 @@ Arange arange_of(ShapeEnv& env, const auto& args) {
   const bool floats = any_float({&start, &end, &step});
   Arange out{args["dtype"].is_none() ? (floats ? DType::float32 : DType::int64) : args["dtype"].dtype(), 0};
   if (floats) {
-    const double s = start.as_double(), e = end.as_double(), d = step.as_double();
+    // Numbers become integers first where the dtype is one.
+    const auto value = [&](const Number& n) {
+      return is_floating_point(out.dtype) ? n.as_double() : std::trunc(n.as_double());
+    };
+    const double s = value(start), e = value(end), d = value(step);
     STAX_CHECK(std::isfinite(s) && std::isfinite(e) && d != 0,
                "arange: expected finite bounds and a step other than 0, got {}, {}, {}", s, e, d);
     STAX_CHECK((d > 0) == (e >= s) || e == s, "arange: the step {} leads away from the end: {} to {}", d, s,
@@ -134,8 +138,13 @@ Lazies lower_arange(Lowering& lowering, const LazyArgs& args) {
     }
     // Computed in float64, and rounded once to the dtype.
     const DType wide = DType::float64;
+    const auto value = [&](const Number& n) {
+      return is_floating_point(range.dtype) || !n.is_float()
+                 ? lowering.number(n, wide)
+                 : lowering.constant(wide, std::trunc(n.floating));
+    };
     const V k = cast(lowering.index_value(i[0]), wide);
-    return round_to(lowering.number(start, wide) + k * lowering.number(step, wide), range.dtype);
+    return round_to(value(start) + k * value(step), range.dtype);
   })};
 }
 
@@ -163,7 +172,12 @@ Lazies lower_linspace(Lowering& lowering, const LazyArgs& args) {
   const Expr steps = args["steps"].integer();
   const DType dtype = args["dtype"].is_none() ? DType::float32 : args["dtype"].dtype();
   return {lowering.pointwise(dtype, {steps}, [&](const Index& i) {
-    V v = linspace_point(lowering, args["start"].number(), args["end"].number(), steps, i[0], dtype);
+    // Exponents of an integer result are integers.
+    const auto bound = [&](const char* name) {
+      const Number& n = args[name].number();
+      return Power && is_integral(dtype) && n.is_float() ? Number::of(std::trunc(n.floating)) : n;
+    };
+    V v = linspace_point(lowering, bound("start"), bound("end"), steps, i[0], dtype);
     if (Power) {
       const DType wide = DType::float64;
       const Number base = Number::of(args["base"].floating());

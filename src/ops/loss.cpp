@@ -5,6 +5,7 @@
 #include "graph/builder.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
+#include "ops/widen.h"
 #include "support/check.h"
 #include "symbolic/shape_env.h"
 
@@ -202,9 +203,8 @@ Vars cross_entropy(Builder& b, const VarArgs& a) {
 Vars hinge_embedding_loss(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0), y = a.tensor(1);
   const Var margin = b.call("clamp_min", {num(a[2].floating()) - x, 0});
-  const Var zero = x * num(0);
   const Var loss =
-      where(b, b.call("ne.Tensor", {y, 1}), margin, zero) + where(b, b.call("ne.Tensor", {y, -1}), x, zero);
+      where(b, b.call("ne.Tensor", {y, 1}), margin, 0) + where(b, b.call("ne.Tensor", {y, -1}), x, 0);
   return {reduced(b, loss, a[3])};
 }
 
@@ -272,10 +272,9 @@ Vars cosine_embedding_loss(Builder& b, const VarArgs& a) {
   constexpr double kEpsilon = 1e-12;
   const Var norm = b.call("sqrt", {(sum(x * x) + num(kEpsilon)) * (sum(y * y) + num(kEpsilon))});
   const Var cosine = sum(x * y) / norm;
-  const Var zero = cosine * num(0);
-  const Var near = where(b, b.call("eq.Tensor", {target, 1}), num(1) - cosine, zero);
-  const Var far = where(b, b.call("eq.Tensor", {target, -1}),
-                        b.call("clamp_min", {cosine - num(a[3].floating()), 0}), zero);
+  const Var near = where(b, b.call("eq.Tensor", {target, 1}), num(1) - cosine, 0);
+  const Var far =
+      where(b, b.call("eq.Tensor", {target, -1}), b.call("clamp_min", {cosine - num(a[3].floating()), 0}), 0);
   return {reduced(b, near + far, a[4])};
 }
 
@@ -301,59 +300,61 @@ Vars multilabel_soft_margin_loss(Builder& b, const VarArgs& a) {
 
 std::vector<graph::Op> loss_rows() {
   return {
-      decomposed("mse_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor", mse_loss),
-      decomposed("l1_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor", l1_loss),
+      decomposed("mse_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor",
+                 computed_wide<mse_loss>),
+      decomposed("l1_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor",
+                 computed_wide<l1_loss>),
       decomposed("smooth_l1_loss(Tensor self, Tensor target, str reduction='mean', float beta=1.0) -> Tensor",
-                 smooth_l1_loss),
+                 computed_wide<smooth_l1_loss>),
       decomposed("huber_loss(Tensor self, Tensor target, str reduction='mean', float delta=1.0) -> Tensor",
-                 huber_loss),
+                 computed_wide<huber_loss>),
       decomposed("kl_div(Tensor self, Tensor target, str reduction='mean', bool log_target=False) -> Tensor",
-                 kl_div),
+                 computed_wide<kl_div>),
       decomposed("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, str "
                  "reduction='mean') -> Tensor",
-                 binary_cross_entropy),
+                 computed_wide<binary_cross_entropy>),
       decomposed("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? "
                  "pos_weight=None, "
                  "str reduction='mean') -> Tensor",
-                 binary_cross_entropy_with_logits),
+                 computed_wide<binary_cross_entropy_with_logits>),
       decomposed("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, str "
                  "reduction='mean') -> Tensor",
-                 nll_loss),
+                 computed_wide<nll_loss>),
       decomposed("cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, str "
                  "reduction='mean', "
                  "float label_smoothing=0.0) -> Tensor",
-                 cross_entropy),
+                 computed_wide<cross_entropy>),
       decomposed("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, str reduction='mean') "
                  "-> Tensor",
-                 hinge_embedding_loss),
+                 computed_wide<hinge_embedding_loss>),
       decomposed("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str "
                  "reduction='mean') -> Tensor",
-                 margin_ranking_loss),
+                 computed_wide<margin_ranking_loss>),
       decomposed("soft_margin_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor",
-                 soft_margin_loss),
+                 computed_wide<soft_margin_loss>),
       decomposed(
           "gaussian_nll_loss(Tensor input, Tensor target, Tensor var, bool full=False, float eps=1e-06, "
           "str reduction='mean') -> Tensor",
-          gaussian_nll_loss),
+          computed_wide<gaussian_nll_loss>),
       decomposed("poisson_nll_loss(Tensor input, Tensor target, bool log_input=True, bool full=False, float "
                  "eps=1e-08, "
                  "str reduction='mean') -> Tensor",
-                 poisson_nll_loss),
+                 computed_wide<poisson_nll_loss>),
       decomposed("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) "
                  "-> Tensor",
-                 pairwise_distance),
+                 computed_wide<pairwise_distance>),
       decomposed("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
-                 cosine_similarity),
+                 computed_wide<cosine_similarity>),
       decomposed("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str "
                  "reduction='mean') -> Tensor",
-                 cosine_embedding_loss),
+                 computed_wide<cosine_embedding_loss>),
       decomposed("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, "
                  "float p=2.0, "
                  "float eps=1e-06, bool swap=False, str reduction='mean') -> Tensor",
-                 triplet_margin_loss),
+                 computed_wide<triplet_margin_loss>),
       decomposed("multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, str "
                  "reduction='mean') -> Tensor",
-                 multilabel_soft_margin_loss),
+                 computed_wide<multilabel_soft_margin_loss>),
   };
 }
 

@@ -79,10 +79,11 @@ Vars safe_softmax(Builder& b, const VarArgs& a) {
   return {b.call("masked_fill_formula", {y, masked, 0.0})};
 }
 
+// (g - sum(g y)) y.
 Vars softmax_backward(Builder& b, const VarArgs& a) {
-  const Var product = a.tensor(0) * a.tensor(1);
-  const Var sum = b.call("sum.dim_IntList", {product, Exprs{a[2].integer()}, true});
-  return {narrow_to(b, product - a.tensor(1) * sum, a[3].dtype())};
+  const Var g = widen(b, a.tensor(0)), y = widen(b, a.tensor(1));
+  const Var sum = b.call("sum.dim_IntList", {g * y, Exprs{a[2].integer()}, true});
+  return {narrow_to(b, g * y - y * sum, a[3].dtype())};
 }
 
 // ---- normalisations ----
@@ -205,7 +206,19 @@ Vars batch_norm_parts(Builder& b, const Var& x, const VarArg& weight, const VarA
 }
 
 Vars batch_norm(Builder& b, const VarArgs& a) {
+  if (b.env().decide(eq(a.tensor(0).numel(), 0))) return {b.call("clone", {a[0]})};
   return {batch_norm_parts(b, a.tensor(0), a[3], a[4], a[1], a[2], a[5].boolean(), a[7].floating())[0]};
+}
+
+Vars native_batch_norm(Builder& b, const VarArgs& a) {
+  const bool training = a[5].boolean();
+  Vars out = batch_norm_parts(b, a.tensor(0), a[1], a[2], a[3], a[4], training, a[7].floating());
+  if (!training) {
+    // Evaluation saves nothing.
+    const Var empty = b.call("full", {Exprs{0}, 0, a.tensor(0).dtype()});
+    return {out[0], empty, empty};
+  }
+  return out;
 }
 
 Vars instance_norm(Builder& b, const VarArgs& a) {
@@ -255,7 +268,9 @@ Vars local_response_norm(Builder& b, const VarArgs& a) {
   pad[pad.size() - 1] = Expr((n - 1) / 2);
   const Var padded = b.call("constant_pad_nd", {x * x, pad, 0});
   const Var sum = b.call("sum.dim_IntList", {b.call("unfold", {padded, 1, n, 1}), Exprs{-1}});
-  const Var base = sum * num(a[2].floating() / static_cast<double>(n)) + num(a[4].floating());
+  // The mean of integers is an integer, as in PyTorch.
+  const Var mean = is_floating_point(x.dtype()) ? sum / num(n) : b.call("trunc_divide", {sum, n});
+  const Var base = mean * num(a[2].floating()) + num(a[4].floating());
   return {x / b.call("pow.Tensor_Scalar", {base, a[3].floating()})};
 }
 
@@ -299,6 +314,10 @@ std::vector<graph::Op> normalization_rows() {
                  "Tensor? bias=None, "
                  "bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
                  batch_norm),
+      decomposed("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
+                 "Tensor? running_var, "
+                 "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+                 native_batch_norm),
       decomposed(
           "instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? "
           "weight=None, "

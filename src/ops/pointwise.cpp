@@ -145,6 +145,10 @@ V round_decimals(const PointwiseArgs& a) {
 
 V isclose(const PointwiseArgs& a) {
   const auto& args = *a.args;
+  for (const char* tolerance : {"rtol", "atol"}) {
+    STAX_CHECK(args[tolerance].floating() >= 0, "isclose: {} must not be negative, got {}", tolerance,
+               args[tolerance].floating());
+  }
   const V x = a[0], y = a[1];
   V close = lowering::eq(x, y);
   if (args["equal_nan"].boolean() && !is_integer(x)) {

@@ -414,6 +414,7 @@ Vars diff(Builder& b, const VarArgs& a) {
   STAX_CHECK(x.dim() > 0, "diff: expected a tensor with dimensions, got a zero-dim one");
   const int64_t order = a[1].integer().value(), dim = wrap_dim(a[2].integer().value(), x.dim(), "diff");
   STAX_CHECK(order >= 0, "diff: expected a non-negative order, got {}", order);
+  if (order == 0) return {b.call("clone", {x})};
   VarArg::Tensors parts;
   if (!a[3].is_none()) parts.push_back(a[3].tensor());
   parts.push_back(x);
@@ -425,7 +426,7 @@ Vars diff(Builder& b, const VarArgs& a) {
     const Var high = b.call("narrow", {x, dim, size - rest, rest}), low = b.call("narrow", {x, dim, 0, rest});
     x = x.dtype() == DType::boolean ? b.call("logical_xor", {high, low}) : high - low;
   }
-  return {order == 0 ? b.call("clone", {x}) : x};
+  return {x};
 }
 
 Vars trapezoid_parts(Builder& b, const Var& y, int64_t dim, const VarArg& x, const VarArg& dx) {
@@ -468,7 +469,7 @@ Vars sum_to_size(Builder& b, const VarArgs& a) {
     dims.emplace_back(d);
   }
   if (dims.empty()) return {b.call("view_as_is", {x})};
-  const Var sum = b.call("sum.dim_IntList", {x, dims, true, x.dtype()});
+  const Var sum = b.call("sum.dim_IntList", {x, dims, true});
   return {b.call("view", {sum, sizes})};
 }
 

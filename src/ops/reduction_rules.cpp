@@ -13,10 +13,15 @@ using lowering::Lazy;
 using lowering::Lowering;
 using lowering::V;
 
+// PyTorch's limit, kept because programs may rely on the error.
+constexpr int64_t kMaxReducedRank = 64;
+
 template <class T>
 std::vector<int64_t> reduced_dims(const graph::Bound<T>& args) {
   const auto& name = args.schema().name;
   const int64_t rank = args.tensor(0).dim();
+  STAX_CHECK(rank <= kMaxReducedRank, "{}: expected at most {} dimensions, got {}", name, kMaxReducedRank,
+             rank);
   std::vector<int64_t> dims;
   if (args.schema().position("dim") >= 0) {
     const auto& dim = args["dim"];

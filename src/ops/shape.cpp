@@ -315,7 +315,7 @@ Vars roll(Builder& b, const VarArgs& a) {
     return {b.call("reshape", {flat, x.sizes()})};
   }
   STAX_CHECK(shifts.size() == dims.size(), "roll: {} shifts but {} dimensions", shifts.size(), dims.size());
-  if (x.dim() == 0) return {b.call("clone", {x})};
+  STAX_CHECK(x.dim() > 0, "roll: dimension {} is given, but the tensor has none", dims[0].str());
   for (size_t k = 0; k < dims.size(); ++k) {
     x = b.call("roll_dim", {x, shifts[k], wrap_dim(dims[k].value(), x.dim(), "roll")});
   }
@@ -441,9 +441,13 @@ Lazies lower_pad_index(Lowering& lowering, const LazyArgs& args) {
         case PadMode::replicate:
           at[d] = max(min(p, last), 0);
           break;
-        case PadMode::circular:
-          at[d] = mod(p, x.sizes[d]);
+        case PadMode::circular: {
+          // Negative pads crop first; what is left is repeated.
+          const Expr first = max(-pad[2 * k], 0), left = max(pad[2 * k], 0);
+          const Expr size = x.sizes[d] - first - max(-pad[2 * k + 1], 0);
+          at[d] = first + mod(i[d] - left, max(size, 1));
           break;
+        }
       }
     }
     return lowering.load(x, at);
