@@ -1,0 +1,130 @@
+// Operators of ONNX that pick elements or put them.
+#include <fmt/core.h>
+
+#include "frontends/onnx_ops.h"
+#include "stax/factories.h"
+#include "stax/indexing.h"
+
+namespace stax::onnx::ops {
+namespace {
+
+using Result = std::vector<Tensor>;
+
+Result gather(const NodeCall& call) {
+  const Tensor &x = call.in(0), &indices = call.in(1);
+  const int64_t axis = axis_of(call, call.integer("axis", 0), x.dim());
+  const Tensor positions = op("reshape", {wrap_indices(indices, x.size(axis)), list(Ints{-1})});
+  const Tensor picked = op("index_select", {x, axis, positions});
+  Ints shape = x.sizes().values();
+  const Ints middle = indices.sizes().values();
+  shape.erase(shape.begin() + axis);
+  shape.insert(shape.begin() + axis, middle.begin(), middle.end());
+  return {op("reshape", {picked, list(shape)})};
+}
+
+Result gather_elements(const NodeCall& call) {
+  const Tensor& x = call.in(0);
+  const int64_t axis = axis_of(call, call.integer("axis", 0), x.dim());
+  return {op("gather", {x, axis, wrap_indices(call.in(1), x.size(axis))})};
+}
+
+Result scatter_elements(const NodeCall& call) {
+  const Tensor &x = call.in(0), &source = call.in(2);
+  const int64_t axis = axis_of(call, call.integer("axis", 0), x.dim());
+  const Tensor indices = wrap_indices(call.in(1), x.size(axis));
+  const std::string reduction = call.text("reduction", "none");
+  if (reduction == "none") return {op("scatter", {x, axis, indices, source})};
+  struct Row {
+    std::string_view onnx, stax;
+  };
+  constexpr Row rows[] = {{"add", "sum"}, {"mul", "prod"}, {"max", "amax"}, {"min", "amin"}};
+  for (const Row& row : rows) {
+    if (row.onnx == reduction)
+      return {op("scatter_reduce", {x, axis, indices, source, std::string(row.stax)})};
+  }
+  call.refuse(fmt::format("there is no reduction '{}'", reduction));
+}
+
+/// The last axis of `indices` as one index tensor an axis of x, after `batch` axes that go along.
+std::vector<TensorIndex> index_list(const Tensor& x, const Tensor& indices, int64_t batch) {
+  const int64_t last = indices.dim() - 1, count = indices.size(last);
+  std::vector<TensorIndex> result;
+  for (int64_t d = 0; d < batch; ++d) {
+    Ints shape(static_cast<size_t>(last), 1);
+    shape[static_cast<size_t>(d)] = x.size(d);
+    result.emplace_back(op("reshape", {op("arange", {size(x, d)}), list(shape)}));
+  }
+  for (int64_t k = 0; k < count; ++k)
+    result.emplace_back(wrap_indices(op("select", {indices, last, k}), x.size(batch + k)));
+  return result;
+}
+
+Result gather_nd(const NodeCall& call) {
+  const Tensor& x = call.in(0);
+  return {x.index(index_list(x, call.in(1), call.integer("batch_dims", 0)))};
+}
+
+Result scatter_nd(const NodeCall& call) {
+  const Tensor &x = call.in(0), &source = call.in(2);
+  const std::string reduction = call.text("reduction", "none");
+  if (reduction != "none" && reduction != "add")
+    call.refuse(fmt::format("the reduction '{}' is not supported", reduction));
+  Argument<Tensor>::Tensors indices;
+  for (const TensorIndex& index : index_list(x, call.in(1), 0)) indices.emplace_back(index.tensor());
+  return {op("index_put", {x, indices, source, reduction == "add"})};
+}
+
+Result one_hot(const NodeCall& call) {
+  const Tensor &indices = call.in(0), &values = call.in(2);
+  const auto depth = static_cast<int64_t>(call.numbers(1).at(0));
+  const int64_t rank = indices.dim() + 1, axis = axis_of(call, call.integer("axis", -1), rank);
+  Ints shape(static_cast<size_t>(rank), 1);
+  shape[static_cast<size_t>(axis)] = depth;
+  const Tensor positions = op("reshape", {op("arange", {depth}), list(shape)});
+  const Tensor hit = op("eq", {op("unsqueeze", {wrap_indices(indices, depth), axis}), positions});
+  return {op("where", {hit, op("select", {values, 0, 1}), op("select", {values, 0, 0})})};
+}
+
+Result nonzero(const NodeCall& call) {
+  return {op("t", {op("nonzero", {call.in(0)})})};
+}
+
+Result top_k(const NodeCall& call) {
+  const Tensor& x = call.in(0);
+  const int64_t k = call.opset() < 10 ? call.integer("k", 1) : call.ints(1).at(0);
+  const int64_t axis = axis_of(call, call.integer("axis", -1), x.dim());
+  return op_all("topk", {x, k, axis, call.integer("largest", 1) != 0, true});
+}
+
+Result compress(const NodeCall& call) {
+  Tensor x = call.in(0);
+  int64_t axis = 0;
+  if (call.node().find("axis") != nullptr) {
+    axis = axis_of(call, call.integer("axis", 0), x.dim());
+  } else {
+    x = op("reshape", {x, list(Ints{-1})});
+  }
+  const Tensor positions = op("reshape", {op("nonzero", {call.in(1)}), list(Ints{-1})});
+  return {op("index_select", {x, axis, positions})};
+}
+
+constexpr OpRow kRows[] = {
+    {"Gather", 1, gather},
+    {"GatherElements", 11, gather_elements},
+    {"GatherND", 11, gather_nd},
+    {"Scatter", 9, scatter_elements},
+    {"ScatterElements", 11, scatter_elements},
+    {"ScatterND", 11, scatter_nd},
+    {"OneHot", 9, one_hot},
+    {"NonZero", 9, nonzero},
+    {"TopK", 1, top_k},
+    {"Compress", 9, compress},
+};
+
+}  // namespace
+
+std::span<const OpRow> index_rows() {
+  return kRows;
+}
+
+}  // namespace stax::onnx::ops

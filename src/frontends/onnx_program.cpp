@@ -1,0 +1,240 @@
+#include "frontends/onnx_program.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <unordered_map>
+
+#include "frontends/onnx_ops.h"
+#include "support/check.h"
+#include "tensor/tensor_impl.h"
+
+namespace stax::onnx {
+namespace {
+
+using Array = stax::Tensor;
+
+/// What a name stands for while the graph is walked. A known value depends on constants and sizes alone.
+struct Value {
+  Array tensor;
+  bool known = false;
+};
+using Scope = std::unordered_map<std::string, Value>;
+
+Array to_tensor(const files::ArrayView& view) {
+  Array tensor = new_tensor(view.dtype, view.sizes);
+  if (view.nbytes > 0) std::memcpy(strided(tensor).data(), view.data, static_cast<size_t>(view.nbytes));
+  return tensor;
+}
+
+bool is_standard(const std::string& domain) {
+  return domain.empty() || domain == "ai.onnx";
+}
+
+int64_t opset_of(const std::map<std::string, int64_t>& opsets, const std::string& domain) {
+  for (const auto& [name, version] : opsets) {
+    if (name == domain || (is_standard(name) && is_standard(domain))) return version;
+  }
+  return 1;
+}
+
+}  // namespace
+
+struct OnnxProgram::State {
+  Model model;
+  std::vector<ValueInfo> inputs;
+  Scope constants;
+  std::unordered_map<const Node*, std::vector<std::string>> last_uses;  // names that are free after a node
+
+  const Function* find_function(const Node& node) const {
+    for (const Function& function : model.functions) {
+      if (function.name == node.op_type && function.domain == node.domain) return &function;
+    }
+    return nullptr;
+  }
+
+  void collect_missing(const std::vector<Node>& nodes, const std::map<std::string, int64_t>& opsets,
+                       std::set<std::string>& missing) const;
+  void find_last_uses();
+  void run_nodes(const std::vector<Node>& nodes, const std::map<std::string, int64_t>& opsets,
+                 Scope& scope) const;
+  std::vector<Value> run_node(const Node& node, int64_t opset, const Scope& scope) const;
+  std::vector<Value> run_function(const Function& function, const Node& node, const Scope& scope) const;
+  void check_inputs(const std::vector<Array>& given) const;
+};
+
+void OnnxProgram::State::collect_missing(const std::vector<Node>& nodes,
+                                         const std::map<std::string, int64_t>& opsets,
+                                         std::set<std::string>& missing) const {
+  for (const Node& node : nodes) {
+    const int64_t opset = opset_of(opsets, node.domain);
+    if (is_standard(node.domain) && ops::find_row(node.op_type, opset)) continue;
+    if (const Function* function = find_function(node)) {
+      collect_missing(function->nodes, function->opsets, missing);
+      continue;
+    }
+    missing.insert(is_standard(node.domain) ? fmt::format("{} (version {})", node.op_type, opset)
+                                            : fmt::format("{}.{}", node.domain, node.op_type));
+  }
+}
+
+void OnnxProgram::State::find_last_uses() {
+  std::set<std::string> needed;
+  for (const ValueInfo& output : model.graph.outputs) needed.insert(output.name);
+  for (auto node = model.graph.nodes.rbegin(); node != model.graph.nodes.rend(); ++node) {
+    for (const auto* names : {&node->inputs, &node->outputs}) {
+      for (const std::string& name : *names) {
+        if (!name.empty() && needed.insert(name).second) last_uses[&*node].push_back(name);
+      }
+    }
+  }
+}
+
+std::vector<Value> OnnxProgram::State::run_function(const Function& function, const Node& node,
+                                                    const Scope& scope) const {
+  Scope inner;
+  for (size_t i = 0; i < function.inputs.size() && i < node.inputs.size(); ++i) {
+    if (!node.inputs[i].empty()) inner[function.inputs[i]] = scope.at(node.inputs[i]);
+  }
+  std::vector<Node> nodes = function.nodes;
+  for (Node& body : nodes) {
+    for (Attribute& attribute : body.attributes) {
+      if (attribute.reference.empty()) continue;
+      const Attribute* given = node.find(attribute.reference);
+      for (const Attribute& otherwise : function.default_attributes) {
+        if (given == nullptr && otherwise.name == attribute.reference) given = &otherwise;
+      }
+      if (given != nullptr) attribute.value = given->value;
+    }
+    std::erase_if(body.attributes, [&](const Attribute& attribute) {
+      if (attribute.reference.empty()) return false;
+      return node.find(attribute.reference) == nullptr &&
+             std::none_of(function.default_attributes.begin(), function.default_attributes.end(),
+                          [&](const Attribute& other) { return other.name == attribute.reference; });
+    });
+  }
+  run_nodes(nodes, function.opsets, inner);
+  std::vector<Value> results;
+  for (const std::string& name : function.outputs) results.push_back(inner.at(name));
+  return results;
+}
+
+std::vector<Value> OnnxProgram::State::run_node(const Node& node, int64_t opset, const Scope& scope) const {
+  const ops::OpRow* row = is_standard(node.domain) ? ops::find_row(node.op_type, opset) : nullptr;
+  if (row == nullptr) return run_function(*find_function(node), node, scope);
+  std::vector<std::optional<Array>> inputs;
+  bool known = !row->random;
+  for (const std::string& name : node.inputs) {
+    if (name.empty()) {
+      inputs.emplace_back();
+      continue;
+    }
+    const Value& value = scope.at(name);
+    inputs.emplace_back(value.tensor);
+    known = known && value.known;
+  }
+  // What is known is computed now, outside the trace, and is a constant of the compiled program.
+  const capture::TraceScope trace(known ? nullptr : capture::current_trace());
+  std::vector<Value> results;
+  for (Array& tensor : row->run(ops::NodeCall(node, opset, std::move(inputs))))
+    results.push_back({std::move(tensor), known || row->only_sizes});
+  return results;
+}
+
+void OnnxProgram::State::run_nodes(const std::vector<Node>& nodes,
+                                   const std::map<std::string, int64_t>& opsets, Scope& scope) const {
+  for (const Node& node : nodes) {
+    std::vector<Value> results;
+    try {
+      results = run_node(node, opset_of(opsets, node.domain), scope);
+    } catch (const UserError& error) {
+      const std::string text = error.what(), where = node.describe();
+      throw_user_error(text.starts_with(where) ? text : fmt::format("{}: {}", where, text));
+    }
+    for (size_t i = 0; i < node.outputs.size() && i < results.size(); ++i) {
+      if (!node.outputs[i].empty()) scope[node.outputs[i]] = std::move(results[i]);
+    }
+    if (const auto unused = last_uses.find(&node); unused != last_uses.end()) {
+      for (const std::string& name : unused->second) scope.erase(name);
+    }
+  }
+}
+
+void OnnxProgram::State::check_inputs(const std::vector<Array>& given) const {
+  std::vector<std::string> names;
+  for (const ValueInfo& input : inputs) names.push_back(input.name);
+  STAX_CHECK(given.size() == inputs.size(), "the model has {} inputs ({}), and {} were given", inputs.size(),
+             fmt::join(names, ", "), given.size());
+  for (size_t i = 0; i < given.size(); ++i) {
+    const ValueInfo& input = inputs[i];
+    if (input.dtype) {
+      STAX_CHECK(given[i].dtype() == *input.dtype, "input '{}' is to have dtype {}, not {}", input.name,
+                 stax::name(*input.dtype), stax::name(given[i].dtype()));
+    }
+    if (!input.dims) continue;
+    const auto rank = static_cast<int64_t>(input.dims->size());
+    STAX_CHECK(given[i].dim() == rank, "input '{}' is to have {} dimensions, not {}", input.name, rank,
+               given[i].dim());
+    for (int64_t d = 0; d < rank; ++d) {
+      const std::optional<int64_t>& size = (*input.dims)[static_cast<size_t>(d)].size;
+      if (!size) continue;
+      const int64_t got = given[i].size(d);
+      STAX_CHECK(got == *size, "dimension {} of input '{}' is to be {}, not {}", d, input.name, *size, got);
+    }
+  }
+}
+
+OnnxProgram OnnxProgram::load(const std::string& path) {
+  try {
+    return OnnxProgram(load_model(path));
+  } catch (const UserError& error) {
+    const std::string text = error.what();
+    throw_user_error(text.find(path) != std::string::npos ? text : fmt::format("{}: {}", path, text));
+  }
+}
+
+OnnxProgram::OnnxProgram(Model model) : state_(std::make_unique<State>()) {
+  state_->model = std::move(model);
+  const Model& m = state_->model;
+  std::set<std::string> missing;
+  state_->collect_missing(m.graph.nodes, m.opsets, missing);
+  STAX_CHECK(missing.empty(), "the model uses operators that are not mapped: {}", fmt::join(missing, ", "));
+  state_->find_last_uses();
+  for (const onnx::Tensor& constant : m.graph.initializers)
+    state_->constants[constant.name] = {to_tensor(constant.view()), true};
+  for (const ValueInfo& input : m.graph.inputs) {
+    if (!state_->constants.count(input.name)) state_->inputs.push_back(input);
+  }
+}
+
+OnnxProgram::~OnnxProgram() = default;
+OnnxProgram::OnnxProgram(OnnxProgram&&) noexcept = default;
+
+const Model& OnnxProgram::model() const {
+  return state_->model;
+}
+const std::vector<ValueInfo>& OnnxProgram::inputs() const {
+  return state_->inputs;
+}
+const std::vector<ValueInfo>& OnnxProgram::outputs() const {
+  return state_->model.graph.outputs;
+}
+
+std::vector<Array> OnnxProgram::operator()(const std::vector<Array>& inputs) const {
+  state_->check_inputs(inputs);
+  Scope scope = state_->constants;
+  for (size_t i = 0; i < inputs.size(); ++i) scope[state_->inputs[i].name] = {inputs[i], false};
+  state_->run_nodes(state_->model.graph.nodes, state_->model.opsets, scope);
+  std::vector<Array> results;
+  for (const ValueInfo& output : outputs()) {
+    const auto found = scope.find(output.name);
+    STAX_CHECK(found != scope.end(), "the model's output '{}' is never made", output.name);
+    results.push_back(found->second.tensor);
+  }
+  return results;
+}
+
+}  // namespace stax::onnx
