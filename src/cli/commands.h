@@ -20,4 +20,12 @@ struct VerifyOptions {
 /// Replays recorded calls. 1 when one failed.
 int verify(const VerifyOptions& options);
 
+struct RunOptions {
+  std::string model;                ///< an .onnx file
+  std::vector<std::string> inputs;  ///< NAME=FILE.npy
+  std::string output_dir;           ///< receives NAME.npy for each output
+};
+/// Runs a model and writes its outputs.
+int run(const RunOptions& options);
+
 }  // namespace stax::cli

@@ -24,11 +24,21 @@ void add_verify(CLI::App& app, Action& action) {
   command->callback([options, &action] { action = [options] { return verify(*options); }; });
 }
 
-int run(int argc, char** argv) {
+void add_run(CLI::App& app, Action& action) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand("run", "Runs a model on arrays from files");
+  command->add_option("MODEL", options->model, "An .onnx file")->required();
+  command->add_option("--input", options->inputs, "NAME=FILE.npy, once an input");
+  command->add_option("--output-dir", options->output_dir, "Folder for the outputs")->required();
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+int run_command(int argc, char** argv) {
   CLI::App app("Stax compiles tensor functions and runs them.", "stax");
   app.require_subcommand(1);
   Action action;
   add_verify(app, action);
+  add_run(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help
@@ -44,7 +54,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return run_command(argc, argv);
   } catch (const std::exception& error) {
     std::fflush(stdout);
     std::fprintf(stderr, "stax: error: %s\n", error.what());

@@ -191,6 +191,13 @@ void tensordot(Request& call) {
   call.positional.emplace_back(std::move(right));
 }
 
+/// num_classes=-1 stands for as many as the indices name.
+void one_hot(Request& call) {
+  std::erase_if(call.named, [](const auto& item) {
+    return item.first == "num_classes" && integer_or(item.second, 0) == -1;
+  });
+}
+
 bool is_text(const Argument<Tensor>& value, std::string_view text) {
   const auto* string = std::get_if<std::string>(&value.value);
   return string != nullptr && *string == text;
@@ -267,6 +274,7 @@ constexpr Row kRows[] = {
     {"narrow_copy", "", narrow},
     {"tensordot", "", tensordot},
     {"norm", "", norm},
+    {"one_hot", "", one_hot},
     {"linalg.norm", "linalg.vector_norm", linalg_norm},
     {"nn.functional.unfold", "im2col"},
     {"max_pool1d", "", max_pool<6>},
@@ -338,7 +346,8 @@ constexpr std::string_view kNumberLater[] = {"add",
                                              "clamp_max",
                                              "isin",
                                              "searchsorted",
-                                             "lerp"};
+                                             "lerp",
+                                             "scatter"};
 constexpr std::string_view kOnlyNumbers[] = {"add", "sub", "mul", "div", "true_divide"};
 
 template <size_t N>

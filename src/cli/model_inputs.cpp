@@ -1,0 +1,39 @@
+#include "cli/model_inputs.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <map>
+
+#include "stax/io.h"
+#include "support/check.h"
+
+namespace stax::cli {
+
+std::vector<Tensor> read_inputs(const onnx::OnnxProgram& program, const std::vector<std::string>& given) {
+  std::vector<std::string> names;
+  for (const auto& input : program.inputs()) names.push_back(input.name);
+  std::map<std::string, std::string> files;
+  for (const std::string& text : given) {
+    // A name may hold '=' itself: the longest one that the model has is meant.
+    const std::string* found = nullptr;
+    for (const std::string& name : names) {
+      if (text.starts_with(name + "=") && (found == nullptr || name.size() > found->size())) found = &name;
+    }
+    STAX_CHECK(text.find('=') != std::string::npos, "--input takes NAME=FILE.npy, not '{}'", text);
+    STAX_CHECK(found != nullptr, "the model has no input for '{}'; its inputs are: {}", text,
+               fmt::join(names, ", "));
+    STAX_CHECK(files.emplace(*found, text.substr(found->size() + 1)).second, "input '{}' is given twice",
+               *found);
+  }
+  std::vector<Tensor> inputs;
+  for (const std::string& name : names) {
+    const auto file = files.find(name);
+    STAX_CHECK(file != files.end(), "input '{}' of the model is missing; give it as --input {}=FILE.npy",
+               name, name);
+    inputs.push_back(load_npy(file->second));
+  }
+  return inputs;
+}
+
+}  // namespace stax::cli

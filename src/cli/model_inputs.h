@@ -1,0 +1,15 @@
+// What a model is given on the command line: NAME=FILE.npy for each input.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "frontends/onnx_program.h"
+
+namespace stax::cli {
+
+/// The arrays in the order of the model's inputs. UserError for a name that the model does not have, an input
+/// that is not given, and files that cannot be read.
+std::vector<Tensor> read_inputs(const onnx::OnnxProgram& program, const std::vector<std::string>& given);
+
+}  // namespace stax::cli
