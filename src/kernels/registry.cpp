@@ -19,12 +19,36 @@ const std::unordered_map<std::string, ExternalFunction>& externals() {
       {"searchsorted.Tensor", searchsorted},
       {"tril_indices", tril_indices},
       {"triu_indices", triu_indices},
+      {"sort.stable", sort_stable},
+      {"topk", topk},
+      {"kthvalue", kthvalue},
+      {"median", median},
+      {"median.dim", median_dim},
+      {"nanmedian", nanmedian},
+      {"nanmedian.dim", nanmedian_dim},
+      {"mode", mode},
+      {"quantile_rows", quantile},
+      {"nanquantile_rows", nanquantile},
+      {"histc", histc},
+      {"combinations", combinations},
   };
   return table;
 }
 
 const std::unordered_map<std::string, DynamicFunction>& dynamics() {
-  static const std::unordered_map<std::string, DynamicFunction> table = {};
+  static const std::unordered_map<std::string, DynamicFunction> table = {
+      {"nonzero", nonzero},
+      {"argwhere", nonzero},
+      {"nonzero.as_tuple", nonzero_tuple},
+      {"nonzero_numpy", nonzero_tuple},
+      {"masked_select", masked_select},
+      {"unique", unique},
+      {"unique_consecutive", unique_consecutive},
+      {"bincount", bincount},
+      {"repeat_interleave.Tensor", repeat_positions},
+      {"repeat_interleave.self_Tensor", repeat_interleave},
+      {"one_hot.infer", one_hot},
+  };
   return table;
 }
 

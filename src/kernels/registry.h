@@ -18,4 +18,29 @@ void searchsorted(Arguments arguments, Results results);
 void tril_indices(Arguments arguments, Results results);
 void triu_indices(Arguments arguments, Results results);
 
+// sorting.cpp
+void sort_stable(Arguments arguments, Results results);
+void topk(Arguments arguments, Results results);
+void kthvalue(Arguments arguments, Results results);
+void median(Arguments arguments, Results results);
+void median_dim(Arguments arguments, Results results);
+void nanmedian(Arguments arguments, Results results);
+void nanmedian_dim(Arguments arguments, Results results);
+void mode(Arguments arguments, Results results);
+void quantile(Arguments arguments, Results results);
+void nanquantile(Arguments arguments, Results results);
+void histc(Arguments arguments, Results results);
+void combinations(Arguments arguments, Results results);
+
+// dynamic.cpp
+void nonzero(Arguments arguments, const AllocateResult& allocate);
+void nonzero_tuple(Arguments arguments, const AllocateResult& allocate);
+void masked_select(Arguments arguments, const AllocateResult& allocate);
+void unique(Arguments arguments, const AllocateResult& allocate);
+void unique_consecutive(Arguments arguments, const AllocateResult& allocate);
+void bincount(Arguments arguments, const AllocateResult& allocate);
+void repeat_positions(Arguments arguments, const AllocateResult& allocate);
+void repeat_interleave(Arguments arguments, const AllocateResult& allocate);
+void one_hot(Arguments arguments, const AllocateResult& allocate);
+
 }  // namespace stax::kernels

@@ -289,11 +289,17 @@ Metas one_hot_meta(ShapeEnv& env, const MetaArgs& args) {
   STAX_CHECK(self.dtype == DType::int64, "one_hot: expected classes of int64, got {}", name(self.dtype));
   const Expr classes = args["num_classes"].integer();
   STAX_CHECK(env.decide(gt(classes, 0)),
-             "one_hot: expected a positive number of classes, got {}; leave it out to take the largest class",
+             "one_hot: expected a positive number of classes, or -1 to take the largest class, got {}",
              classes.str());
   Exprs sizes = self.sizes;
   sizes.push_back(classes);
   return {graph::dense(DType::int64, sizes, self.device)};
+}
+
+Metas one_hot_infer_meta(ShapeEnv& env, const MetaArgs& args) {
+  Exprs sizes = args.tensor(0).sizes;
+  sizes.push_back(env.new_symbol(SymbolKind::unbacked, std::nullopt, Interval::at_least(1)));
+  return {graph::dense(DType::int64, sizes, args.tensor(0).device)};
 }
 
 Lazies lower_one_hot(Lowering& lowering, const LazyArgs& args) {
@@ -441,8 +447,13 @@ std::vector<graph::Op> indexing_rows() {
                 "padding_idx=None, bool "
                 "scale_grad_by_freq=False, bool sparse=False) -> Tensor",
                 embedding_renorm),
-      lowered("one_hot(Tensor self, int num_classes) -> Tensor", one_hot_meta, lower_one_hot),
-      dynamic("one_hot.infer(Tensor self) -> Tensor", nullptr),
+      composite("one_hot(Tensor self, int num_classes=-1) -> Tensor",
+                [](Builder& b, const VarArgs& a) -> Vars {
+                  if (a[1].integer().is(-1)) return {b.call("one_hot.infer", {a[0]})};
+                  return {b.call("one_hot_formula", {a[0], a[1]})};
+                }),
+      lowered("one_hot_formula(Tensor self, int num_classes) -> Tensor", one_hot_meta, lower_one_hot),
+      dynamic("one_hot.infer(Tensor self) -> Tensor", one_hot_infer_meta),
       lowered("unravel_formula(Tensor self, int divisor, int size) -> Tensor", unravel_meta, lower_unravel),
       composite("unravel_index(Tensor indices, int[1] shape) -> Tensor[]", unravel_index),
       composite("isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool "

@@ -159,7 +159,8 @@ inline std::vector<Array> run(const std::string& name, const Args& positional, c
   std::string reasons;
   for (const graph::Op* op : candidates) {
     std::string why;
-    if (const auto bound = graph::bind<Array>(op->schema, positional, named, &why)) return run_bound(*op, *bound);
+    if (const auto bound = graph::bind<Array>(op->schema, positional, named, &why))
+      return run_bound(*op, *bound);
     reasons += "\n  " + op->schema.full_name() + ": " + why;
   }
   throw std::invalid_argument("no overload of '" + name + "' takes these arguments:" + reasons);
