@@ -114,9 +114,11 @@ TEST(IndexPut, PositionsAndMasks) {
   EXPECT_EQ(run_one("index_put", {kX, Arg(Arg::Tensors{at}), values, true}).values(),
             (Values{14, 15, 16, 22, 23, 24}));
   const Array mask = array(kBool, {2, 3}, {0, 1, 0, 1, 0, 1});
-  EXPECT_EQ(run_one("index_put", {kX, Arg(Arg::Tensors{mask}), values}).values(),
-            Values({10, 1, 12, 2, 21, 3}))
-      << "values in the order of the true elements";
+  // Values go to the true elements in order.
+  const Array three = array(kFloat32, {3}, {1, 2, 3});
+  EXPECT_EQ(run_one("index_put", {kX, Arg(Arg::Tensors{mask}), three}).values(),
+            (Values{10, 1, 12, 2, 21, 3}));
+  EXPECT_THROW(run("index_put", {kX, Arg(Arg::Tensors{mask}), array(kFloat32, {2}, {1, 2})}), UserError);
 }
 
 TEST(IndexPut, MaskOfRows) {
