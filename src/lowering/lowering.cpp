@@ -409,14 +409,12 @@ std::vector<Lazy> Lowering::reduce_at_once(const Reduction& reduction) {
     stores.push_back(
         {out.back().buffer, flat_offset(out.back(), i), cast(finished[k], reduction.dtypes[k]).id});
   }
-  // A reduction of a zero-dim tensor runs over one element.
-  emit(reduction.sizes, reduction.reduced.empty() ? std::vector<Expr>{1} : reduction.reduced, stores);
+  emit(reduction.sizes, reduction.reduced, stores);
   return out;
 }
 
 std::vector<Lazy> Lowering::scan(OpCode op, DType accumulate, std::vector<Expr> sizes,
                                  const std::function<V(const Index&)>& value, std::vector<DType> dtypes) {
-  if (sizes.back().is(1)) return scan_one(std::move(sizes), value, dtypes);
   std::vector<Expr> outer(sizes.begin(), sizes.end() - 1);
   Index index = symbols(outer.size(), index_symbol);
   index.emplace_back(reduction_symbol(0));
@@ -432,19 +430,6 @@ std::vector<Lazy> Lowering::scan(OpCode op, DType accumulate, std::vector<Expr> 
     stores.push_back({out.back().buffer, flat_offset(out.back(), index), cast(result, dtypes[k]).id});
   }
   emit(outer, {sizes.back()}, stores);
-  return out;
-}
-
-// A scan of one value is the value, at position 0.
-std::vector<Lazy> Lowering::scan_one(std::vector<Expr> sizes, const std::function<V(const Index&)>& value,
-                                     const std::vector<DType>& dtypes) {
-  std::vector<Lazy> out;
-  for (size_t k = 0; k < dtypes.size(); ++k) {
-    const Lazy formula = pointwise(dtypes[k], sizes, [&](const Index& i) {
-      return k == 0 ? cast(value(i), dtypes[k]) : constant(dtypes[k], int64_t{0});
-    });
-    out.push_back(copy(formula, graph::contiguous_strides(sizes)));
-  }
   return out;
 }
 

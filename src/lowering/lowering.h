@@ -140,8 +140,6 @@ class Lowering {
   std::vector<Lazy> reduce_at_once(const Reduction& reduction);
   std::vector<Lazy> reduce_split(const Reduction& reduction, loops::OpCode combine, const Split& split,
                                  bool exact);
-  std::vector<Lazy> scan_one(std::vector<Expr> sizes, const std::function<V(const Index&)>& value,
-                             const std::vector<DType>& dtypes);
   V identity(loops::OpCode op, DType dtype);
   loops::ValueId reindex(loops::ValueId root, const Index& index, loops::ValueId mask);
   void emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges, const std::vector<Store>& stores);

@@ -218,6 +218,7 @@ Vars native_batch_norm(Builder& b, const VarArgs& a) {
     const Var empty = b.call("full", {Exprs{0}, 0, a.tensor(0).dtype()});
     return {out[0], empty, empty};
   }
+  for (size_t k = 1; k < out.size(); ++k) out[k] = narrow_to(b, out[k], a.tensor(0).dtype());
   return out;
 }
 

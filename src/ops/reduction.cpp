@@ -459,6 +459,7 @@ Vars sum_to_size(Builder& b, const VarArgs& a) {
   const Exprs& sizes = a[1].integers();
   STAX_CHECK(static_cast<int64_t>(sizes.size()) <= x.dim(),
              "sum_to_size: shape {} has more dimensions than {}", shape_text(sizes), shape_text(x.sizes()));
+  if (sizes.empty()) return {b.call("sum", {x})};
   const int64_t lead = x.dim() - static_cast<int64_t>(sizes.size());
   Exprs dims;
   for (int64_t d = 0; d < x.dim(); ++d) {
