@@ -138,7 +138,7 @@ Candidates find_candidates(std::string_view name) {
   const graph::OpTable& table = ops::table();
   if (const graph::Op* op = name.find('.') != std::string_view::npos ? table.find(name) : nullptr)
     return {{op}};
-  if (const auto& rows = table.overloads(name); !rows.empty()) return {rows};
+  if (const auto& rows = table.overloads(name); !rows.empty() && !rows[0]->internal) return {rows};
   if (!name.ends_with("_")) return {};
   Candidates result{{}, true};
   for (const graph::Op* op : table.overloads(name.substr(0, name.size() - 1))) {

@@ -77,6 +77,8 @@ struct Op {
   uint8_t effects = kPure;
   bool in_place_variant = false;  // a method `name_` exists: the operator, then copy_ into self
 
+  bool internal = false;  // a part of other rows' decompositions: no public function or method
+
   Schema schema;  // parsed from schema_text when the table is built
 };
 
@@ -109,6 +111,12 @@ inline Op dynamic(std::string_view schema, MetaRule meta) {
 /// Adds the in-place variant `name_`.
 inline Op in_place(Op op) {
   op.in_place_variant = true;
+  return op;
+}
+
+/// Keeps the row out of the public interface.
+inline Op internal(Op op) {
+  op.internal = true;
   return op;
 }
 

@@ -13,6 +13,7 @@ namespace {
 using graph::Builder;
 using graph::composite;
 using graph::in_place;
+using graph::internal;
 using graph::num;
 using graph::pointwise;
 using graph::Var;
@@ -209,13 +210,13 @@ std::vector<graph::Op> activation_rows() {
                          [](const PointwiseArgs& a) { return where(le(a[0], a[1]), a[2], a[0]); })),
       composite("glu(Tensor self, int dim=-1) -> Tensor", glu),
       composite("prelu(Tensor self, Tensor weight) -> Tensor", prelu),
-      pointwise("prelu_formula(Tensor self, Tensor weight) -> Tensor", Rule::self,
-                [](const PointwiseArgs& a) { return where(gt(a[0], 0.0), a[0], a[0] * a[1]); }),
+      internal(pointwise("prelu_formula(Tensor self, Tensor weight) -> Tensor", Rule::self,
+                         [](const PointwiseArgs& a) { return where(gt(a[0], 0.0), a[0], a[0] * a[1]); })),
       composite("dropout(Tensor input, float p=0.5, bool training=True) -> Tensor", dropout),
-      pointwise("dropout_formula(Tensor self, Tensor keep, float scale) -> Tensor", Rule::self,
-                [](const PointwiseArgs& a) {
-                  return where(cast(a[1], DType::boolean), a[0] * option(a, "scale"), like(a[0], 0));
-                }),
+      internal(pointwise("dropout_formula(Tensor self, Tensor keep, float scale) -> Tensor", Rule::self,
+                         [](const PointwiseArgs& a) {
+                           return where(cast(a[1], DType::boolean), a[0] * option(a, "scale"), like(a[0], 0));
+                         })),
       composite(
           "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
           [](Builder&, const VarArgs& a) -> Vars { return {a.tensor(0) * a.tensor(1) * a[2].number()}; }),

@@ -15,6 +15,7 @@ namespace {
 using graph::Builder;
 using graph::composite;
 using graph::in_place;
+using graph::internal;
 using graph::LazyArgs;
 using graph::lowered;
 using graph::MetaArgs;
@@ -371,8 +372,8 @@ std::vector<graph::Op> factory_rows() {
       random_op(
           lowered("randint(int low, int high, int[] size, *, ScalarType? dtype=None, int offset=0) -> Tensor",
                   randint_meta, lower_randint)),
-      random_op(lowered("bernoulli_mask(int[] size, float p, *, int offset=0) -> Tensor", mask_meta,
-                        lower_bernoulli_mask)),
+      internal(random_op(lowered("bernoulli_mask(int[] size, float p, *, int offset=0) -> Tensor", mask_meta,
+                                 lower_bernoulli_mask))),
   };
 }
 

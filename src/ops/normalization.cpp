@@ -14,6 +14,7 @@ namespace {
 using graph::Builder;
 using graph::composite;
 using graph::decomposed;
+using graph::internal;
 using graph::num;
 using graph::pointwise;
 using graph::TensorMeta;
@@ -292,8 +293,8 @@ Vars channel_shuffle(Builder& b, const VarArgs& a) {
 
 std::vector<graph::Op> normalization_rows() {
   return {
-      pointwise("div_relaxed(Tensor self, Tensor other) -> Tensor", graph::DTypeRule::promote_float,
-                [](const lowering::PointwiseArgs& a) { return lowering::div_relaxed(a[0], a[1]); }),
+      internal(pointwise("div_relaxed(Tensor self, Tensor other) -> Tensor", graph::DTypeRule::promote_float,
+                         [](const lowering::PointwiseArgs& a) { return lowering::div_relaxed(a[0], a[1]); })),
       decomposed("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", softmax),
       decomposed("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", log_softmax),
       composite("softmin(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", softmin),

@@ -13,6 +13,7 @@ namespace {
 using graph::Builder;
 using graph::composite;
 using graph::in_place;
+using graph::internal;
 using graph::num;
 using graph::pointwise;
 using graph::Var;
@@ -302,8 +303,8 @@ std::vector<graph::Op> binary_rows() {
       composite("divide.Tensor(Tensor self, Tensor other) -> Tensor", ALIAS("div.Tensor")),
       in_place(pointwise("floor_divide(Tensor self, Tensor other) -> Tensor", Rule::promote,
                          [](const PointwiseArgs& a) { return divide_rounding(a, true); })),
-      pointwise("trunc_divide(Tensor self, Tensor other) -> Tensor", Rule::promote,
-                [](const PointwiseArgs& a) { return divide_rounding(a, false); }),
+      internal(pointwise("trunc_divide(Tensor self, Tensor other) -> Tensor", Rule::promote,
+                         [](const PointwiseArgs& a) { return divide_rounding(a, false); })),
       in_place(pointwise("remainder.Tensor(Tensor self, Tensor other) -> Tensor", Rule::promote,
                          BODY2(remainder))),
       in_place(pointwise("fmod.Tensor(Tensor self, Tensor other) -> Tensor", Rule::promote, BODY2(fmod))),
@@ -365,20 +366,20 @@ std::vector<graph::Op> binary_rows() {
                          [](Builder& b, const VarArgs& a) -> Vars {
                            return {b.call("lerp_formula", {a[0], a[1], a[2]})};
                          })),
-      pointwise("lerp_formula(Tensor self, Tensor end, Tensor weight) -> Tensor", Rule::promote,
-                [](const PointwiseArgs& a) {
-                  const V w = a[2], d = a[1] - a[0];
-                  return lowering::where(lowering::lt(lowering::abs(w), 0.5), a[0] + w * d,
-                                         a[1] - d * (1 - w));
-                }),
+      internal(pointwise("lerp_formula(Tensor self, Tensor end, Tensor weight) -> Tensor", Rule::promote,
+                         [](const PointwiseArgs& a) {
+                           const V w = a[2], d = a[1] - a[0];
+                           return lowering::where(lowering::lt(lowering::abs(w), 0.5), a[0] + w * d,
+                                                  a[1] - d * (1 - w));
+                         })),
       in_place(pointwise(
           "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", Rule::promote,
           [](const PointwiseArgs& a) { return a[0] + lowering::scaled(a[1], a, "value") * a[2]; })),
       in_place(pointwise(
           "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", Rule::promote,
           [](const PointwiseArgs& a) { return a[0] + lowering::scaled(a[1], a, "value") / a[2]; })),
-      pointwise("clamp_bounds(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", Rule::promote,
-                clamp),
+      internal(pointwise("clamp_bounds(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+                         Rule::promote, clamp)),
       in_place(composite("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp_checked)),
       in_place(composite("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
                          clamp_checked)),
@@ -450,8 +451,8 @@ std::vector<graph::Op> comparison_rows() {
                                       a[2].is_number() ? 0 : a.tensor(2).dim());
                            return {b.call("masked_fill_formula", {a[0], a[1], a[2]})};
                          })),
-      pointwise("masked_fill_formula(Tensor self, Tensor mask, Tensor value) -> Tensor", Rule::self,
-                [](const PointwiseArgs& a) { return where_nonzero(a[1], a[2], a[0]); }),
+      internal(pointwise("masked_fill_formula(Tensor self, Tensor mask, Tensor value) -> Tensor", Rule::self,
+                         [](const PointwiseArgs& a) { return where_nonzero(a[1], a[2], a[0]); })),
   };
 }
 

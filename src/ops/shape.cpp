@@ -15,6 +15,7 @@ namespace {
 using graph::Builder;
 using graph::composite;
 using graph::in_place;
+using graph::internal;
 using graph::LazyArgs;
 using graph::lowered;
 using graph::MetaArgs;
@@ -729,7 +730,8 @@ std::vector<graph::Op> shape_rows() {
       composite("tile(Tensor self, int[] dims) -> Tensor", tile),
       composite("repeat_interleave.self_int(Tensor self, int repeats, int? dim=None) -> Tensor",
                 repeat_interleave_each),
-      lowered("reshape_copy(Tensor self, int[] size) -> Tensor", reshape_copy_meta, lower_reshape_copy),
+      internal(
+          lowered("reshape_copy(Tensor self, int[] size) -> Tensor", reshape_copy_meta, lower_reshape_copy)),
       composite("contiguous(Tensor self) -> Tensor", contiguous),
       lowered("flip(Tensor self, int[1] dims) -> Tensor", flip_meta, lower_flip),
       composite("fliplr(Tensor self) -> Tensor",
@@ -744,11 +746,12 @@ std::vector<graph::Op> shape_rows() {
                   return {b.call("flip", {a[0], Exprs{0}})};
                 }),
       composite("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor", roll),
-      lowered("roll_dim(Tensor self, int shift, int dim) -> Tensor", same_meta, lower_roll_dim),
+      internal(lowered("roll_dim(Tensor self, int shift, int dim) -> Tensor", same_meta, lower_roll_dim)),
       composite("rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", rot90),
       lowered("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", constant_pad_meta,
               lower_constant_pad),
-      lowered("pad_index(Tensor self, int[] pad, str mode) -> Tensor", pad_index_meta, lower_pad_index),
+      internal(
+          lowered("pad_index(Tensor self, int[] pad, str mode) -> Tensor", pad_index_meta, lower_pad_index)),
       composite("pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tensor", pad),
       in_place(lowered("tril(Tensor self, int diagonal=0) -> Tensor", triangle_meta, lower_triangle<false>)),
       in_place(lowered("triu(Tensor self, int diagonal=0) -> Tensor", triangle_meta, lower_triangle<true>)),

@@ -15,6 +15,7 @@ namespace {
 
 using graph::Builder;
 using graph::composite;
+using graph::internal;
 using graph::MetaArgs;
 using graph::TensorMeta;
 using graph::Var;
@@ -650,10 +651,10 @@ std::vector<graph::Op> primitive_rows() {
            slice_meta, slice_index, slice_scatter),
       view("select.int(Tensor self, int dim, int index) -> Tensor", select_meta, select_index,
            select_scatter),
-      view("unsqueeze_at(Tensor self, int dim) -> Tensor", unsqueeze_meta, unsqueeze_index,
-           unsqueeze_scatter),
+      internal(view("unsqueeze_at(Tensor self, int dim) -> Tensor", unsqueeze_meta, unsqueeze_index,
+                    unsqueeze_scatter)),
       view("view(Tensor self, int[] size) -> Tensor", view_meta, view_index, view_scatter),
-      view("view_as_is(Tensor self) -> Tensor", identity_meta, identity_index, identity_scatter),
+      internal(view("view_as_is(Tensor self) -> Tensor", identity_meta, identity_index, identity_scatter)),
       view("diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", diagonal_meta,
            diagonal_index, diagonal_scatter),
       view("unfold(Tensor self, int dimension, int size, int step) -> Tensor", unfold_meta, unfold_index,

@@ -354,6 +354,7 @@ Generated generate(const std::vector<graph::Op>& rows, int shards) {
   std::vector<std::string> names;
   std::map<std::string, std::vector<Function>> by_name;
   for (const Op& op : rows) {
+    if (op.internal) continue;
     if (op.schema.name.starts_with("_")) continue;
     Function f = make_function(op);
     if (f.result.empty()) continue;
