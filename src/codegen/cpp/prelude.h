@@ -32,7 +32,7 @@
 //   *mod (sign of the divisor) *rem (sign of the dividend): quotient by 0 is 0 and
 //     remainder the dividend, MIN / -1 is MIN; *and *or *xor *not; *shl *shr: a count outside [0, bits) gives
 //     0, or the sign for shr of a negative number
-//   floats: *div *floordiv *truncdiv *mod *fmod (both exact) *isnan *isinf *isfinite *signbit -> vm
+//   floats: *div *floordiv *truncdiv *mod *fmod (both exact) *relu *isnan *isinf *isfinite *signbit -> vm
 // Conversion: *cvt_FROM_TO for all pairs of tokens (f16 and bf16 count as f32 when FROM). float -> integer
 // truncates,
 //   saturates to int32 (int64 when TO is i64), NaN gives 0, narrower targets wrap; x -> bool is x != 0.

@@ -97,8 +97,30 @@ void add_signs(SnippetTable& table) {
   table.value("isfinite", "f32", "mv", "return __builtin_convertvector(abs_$T(a) < __builtin_inff(), vm);");
   table.value("isfinite", "f64", "mv", "return __builtin_convertvector(abs_$T(a) < __builtin_inf(), vm);");
   table.value("sign", kFloats, "vv", "return a > 0 ? splat_$T(1) : (a < 0 ? splat_$T(-1) : (v$T){});");
-  table.value("max", kFloats, "vvv", "return ((a > b) | (a != a)) ? a : b;");
-  table.value("min", kFloats, "vvv", "return ((a < b) | (a != a)) ? a : b;");
+}
+
+/// p_max(a, b) is a > b ? a : b, so it is b when either is NaN: one instruction on x86, where it is not spelt
+/// as a comparison, because GCC makes no more than a comparison and a blend of that. max and min add the NaN
+/// of a; under AVX-512 that is a mask on the same instruction.
+void add_extrema(SnippetTable& table, std::string_view token) {
+  const std::string_view width = native(table.shape(), token);
+  const bool single = token == "f32";
+  for (const std::string_view name : {"max", "min"}) {
+    std::string text = fmt::format("return a {} b ? a : b;", name == "max" ? ">" : "<");
+    const std::string kind = single ? "ps" : "pd";
+    if (width == "512")
+      text = gcc_or(fmt::format("return __builtin_ia32_{}{}512_mask(a, b, a, {}, 4);", name, kind,
+                                single ? "(u16)-1" : "(u8)-1"),
+                    text);
+    else if (width != "no")
+      text = gcc_or(fmt::format("return __builtin_ia32_{}{}{}(a, b);", name, kind, width), text);
+    const std::string function = fmt::format("p_{}_{}", name, token);
+    table.raw(function,
+              fmt::format("STAX_INLINE v{0} {1}(v{0} a, v{0} b) {{ {2} }}\n", token, function, text));
+    table.value(name, token, "vvv", fmt::format("v$T m = p_{}_$T(a, b); return a == a ? m : a;", name));
+  }
+  // The second operand is the result for NaN and for two zeros.
+  table.value("relu", token, "vv", "return p_max_$T((v$T){}, a);");
 }
 
 void add_division(SnippetTable& table) {
@@ -143,6 +165,7 @@ void add_float_snippets(SnippetTable& table) {
   for_each_token(kFloats, [&](std::string_view token) {
     add_roots(table, token);
     add_rounding(table, token);
+    add_extrema(table, token);
   });
   add_signs(table);
   add_division(table);

@@ -47,15 +47,35 @@ constexpr std::string_view kReduceLn2 =
 /// 2^n * p through the exponent's bits: right while the result is a normal number.
 constexpr std::string_view kScale = "(vf32)((vi32)p + (__builtin_convertvector(n, vi32) << 23))";
 
+/// n comes from adding 1.5 * 2^23, which leaves it in the low bits of t as well: an exponent needs no
+/// conversion. Below the smallest normal result is 0; above the largest, and for NaN, a + inf. What the lanes
+/// in between compute on the way there is dropped.
+void add_exp(SnippetTable& table) {
+  const VectorShape& shape = table.shape();
+  const std::string reduced = fmt::format(
+      "vf32 t = fma_f32(x, splat_f32(0x1.715476p+0f), splat_f32(0x1.8p+23f)), n = t - 0x1.8p+23f;"
+      " vf32 r = fma_f32(n, splat_f32(-0x1.62e4p-1f), x); r = fma_f32(n, splat_f32(-0x1.7f7d1cp-20f), r);"
+      " vf32 p = fma_f32(fma_f32({}, r, splat_f32(1)), r, splat_f32(1));",
+      horner(kExp, "r"));
+  std::string text = fmt::format(
+      "vf32 x = a; {} p = (vf32)((vi32)p + ((vi32)t << 23)); p = a <= 0x1.62e42ep+6f ? p : a + "
+      "__builtin_inff(); return a < -0x1.5d589ep+6f ? (vf32){{}} : p;",
+      reduced);
+  const int bytes = shape.lanes * 4;
+  if (shape.avx512() && (bytes == 64 || bytes == 32)) {
+    // scalef overflows to infinity, and its mask makes small results 0 without computing a subnormal number.
+    const std::string_view mask = bytes == 64 ? "u16" : "u8", rounding = bytes == 64 ? ", 4" : "";
+    text = fmt::format(
+        "\n#ifdef __clang__\n{}\n#else\nvf32 x = p_min_f32(splat_f32(89), a); {} return "
+        "__builtin_ia32_scalefps{}_mask(p, n, (vf32){{}}, __builtin_ia32_cmpps{}_mask(a, "
+        "splat_f32(-0x1.5d589ep+6f), 5, ({})-1{}){});\n#endif\n",
+        text, reduced, bytes * 8, bytes * 8, mask, rounding, rounding);
+  }
+  table.value("exp", "f32", "vv", text);
+}
+
 void add_exponentials(SnippetTable& table) {
-  table.value(
-      "exp", "f32", "vv",
-      fmt::format("vf32 x = a > 89.0f ? splat_f32(89.0f) : a; x = x > -88.0f ? x : splat_f32(-88.0f); {}"
-                  " vf32 p = fma_f32(r * r, {}, r) + 1; p = {};"
-                  " p = a > 0x1.62e42ep+6f ? splat_f32(__builtin_inff()) : p; p = a < -0x1.5d589ep+6f ? "
-                  "(vf32){{}} : p;"
-                  " return a != a ? a : p;",
-                  kReduceLn2, horner(kExp, "r"), kScale));
+  add_exp(table);
   table.value(
       "exp2", "f32", "vv",
       fmt::format("vf32 x = a > 129.0f ? splat_f32(129.0f) : a; x = x > -127.0f ? x : splat_f32(-127.0f);"

@@ -26,8 +26,6 @@ constexpr Helper kHelpers[] = {
     {"k_room",
      "static inline long k_room(const void* p, long size, long lanes) {\n"
      "  return lanes - ((long)p & (size * lanes - 1)) / size;\n}\n"},
-    {"k_relu_",
-     "STAX_INLINE $V k_relu_$T($V a) { return select_$T(lt_$T(a, splat_$T(0)), splat_$T(0), a); }\n"},
     {"k_fmax_",
      "STAX_INLINE $V k_fmax_$T($V a, $V b) {\n"
      "  return select_$T(isnan_$T(a), b, select_$T(isnan_$T(b), a, max_$T(a, b)));\n}\n"},
