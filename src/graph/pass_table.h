@@ -11,9 +11,16 @@
 
 namespace stax::graph {
 
+struct PassContext;
+
+/// Evaluates a graph without inputs: the row-major bytes of each output. A layer further down implements it.
+using ConstantEvaluator = std::vector<std::shared_ptr<const std::vector<std::byte>>> (*)(const PassContext&,
+                                                                                         const Graph&);
+
 struct PassContext {
   const OpTable& table;
   ShapeEnv& env;
+  ConstantEvaluator evaluate = nullptr;  // without one, constants are not folded
 };
 
 struct Pass {

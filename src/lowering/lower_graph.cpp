@@ -1,12 +1,13 @@
 // Walks an operator graph and lowers each node by its row.
 #include <fmt/core.h>
 
-#include <map>
+#include <cstring>
 
 #include "graph/op.h"
 #include "lowering/lowering.h"
 #include "lowering/scalar.h"
 #include "support/check.h"
+#include "support/half.h"
 
 namespace stax::lowering {
 
@@ -49,6 +50,36 @@ bool is_cheap_instruction(OpCode op) {
       return false;
   }
   return false;
+}
+
+loops::Constant read_constant(const std::byte* data, DType dtype) {
+  const auto read = [&](auto zero) {
+    std::memcpy(&zero, data, sizeof zero);
+    return zero;
+  };
+  switch (dtype) {
+    case DType::boolean:
+      return loops::Constant::of(int64_t{read(uint8_t{}) != 0});
+    case DType::uint8:
+      return loops::Constant::of(int64_t{read(uint8_t{})});
+    case DType::int8:
+      return loops::Constant::of(int64_t{read(int8_t{})});
+    case DType::int16:
+      return loops::Constant::of(int64_t{read(int16_t{})});
+    case DType::int32:
+      return loops::Constant::of(int64_t{read(int32_t{})});
+    case DType::int64:
+      return loops::Constant::of(read(int64_t{}));
+    case DType::float16:
+      return loops::Constant::of(double{float16_to_float(read(uint16_t{}))});
+    case DType::bfloat16:
+      return loops::Constant::of(double{bfloat16_to_float(read(uint16_t{}))});
+    case DType::float32:
+      return loops::Constant::of(double{read(float{})});
+    case DType::float64:
+      return loops::Constant::of(read(double{}));
+  }
+  return {};
 }
 
 }  // namespace
@@ -116,11 +147,26 @@ struct GraphLowering {
 
   void lower_constant(const Node& node) {
     const TensorMeta& m = node.results[0];
+    if (m.numel().is(1)) {
+      values[&node - graph.nodes.data()] = {lowering.pointwise(m.dtype, m.sizes, [&](const Index&) {
+        return V{&lowering.body(), lowering.body().add(immediate(node))};
+      })};
+      return;
+    }
     Lazy t = lowering.new_tensor(m.dtype, m.sizes, m.strides);
     loops::Buffer& buffer = lowering.program().buffers[t.buffer];
     buffer.role = BufferRole::constant;
     buffer.data = node.data;
     values[&node - graph.nodes.data()] = {std::move(t)};
+  }
+
+  // The value of a constant of one element, in its compute dtype.
+  static Inst immediate(const Node& node) {
+    Inst inst;
+    inst.op = OpCode::constant;
+    inst.dtype = loops::compute_dtype(node.results[0].dtype);
+    inst.constant = read_constant(node.data->data(), node.results[0].dtype);
+    return inst;
   }
 
   std::vector<Argument<TensorMeta>> meta_args(const Node& node) const {

@@ -9,6 +9,12 @@ namespace stax::graph {
 ///   softmax(x)  ->  m = amax(x); e = exp(x - m); e / sum(e)
 Graph decompose(const PassContext& context, const Graph& graph);
 
+/// Computes what depends on no input, by the executor that would run it, so that the results are those of
+/// running: NaN, signed zeros and roundings included. Views and plain factories stay as they are where
+/// nothing is computed from them.
+///   c = add(full([], 1), full([], 2)); x * c  ->  c = constant; x * c
+Graph fold_constants(const PassContext& context, const Graph& graph);
+
 /// Merges nodes with the same operator and arguments. Operators with effects (random numbers) are kept apart.
 ///   a = exp(x); b = exp(x); a + b  ->  a = exp(x); a + a
 Graph merge_common(const PassContext& context, const Graph& graph);
