@@ -1,6 +1,7 @@
 // All of Stax.
 #pragma once
 
+#include "stax/compile.h"
 #include "stax/device.h"
 #include "stax/dlpack.h"
 #include "stax/dtype.h"
@@ -17,3 +18,4 @@
 #include "stax/scalar.h"
 #include "stax/symint.h"
 #include "stax/tensor.h"
+#include "stax/tree.h"

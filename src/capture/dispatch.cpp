@@ -108,6 +108,10 @@ Trace* current_trace() {
   return the_trace;
 }
 
+void suspend_trace() {
+  the_trace = nullptr;
+}
+
 void install_eager_backend(EagerBackend* backend) {
   the_backend.store(backend, std::memory_order_release);
 }

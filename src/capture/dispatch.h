@@ -44,6 +44,8 @@ class TraceScope {
 
 /// The trace of this thread, or null.
 Trace* current_trace();
+/// Ends tracing on this thread before its scope ends: what follows runs eagerly.
+void suspend_trace();
 
 /// Evaluates operators on concrete tensors. src/compiler implements and installs it.
 class EagerBackend {

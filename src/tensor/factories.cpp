@@ -1,6 +1,7 @@
 #include "stax/factories.h"
 
 #include "support/check.h"
+#include "tensor/sym_int.h"
 #include "tensor/tensor_impl.h"
 
 namespace stax {
@@ -52,7 +53,8 @@ Tensor tensor_of(const void* data, DType stored, DType natural, IntList sizes, T
   const Tensor result = new_tensor(options.dtype_opt().value_or(natural), numbers(sizes), options.device());
   const TensorView target = strided(result).view();
   copy_elements({const_cast<void*>(data), stored, target.sizes, target.strides}, target);
-  return result;
+  SymbolicContext* context = symbolic_context();
+  return context != nullptr ? context->constant(result) : result;
 }
 
 void check_rows(size_t expected, size_t got) {

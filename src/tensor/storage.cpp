@@ -22,6 +22,15 @@ Storage* Storage::allocate(int64_t bytes, Device device) {
   return storage;
 }
 
+Storage* Storage::own(void* data, int64_t bytes, Device device) {
+  auto* storage = new Storage();
+  storage->data_ = static_cast<std::byte*>(data);
+  storage->bytes_ = bytes;
+  storage->device_ = device;
+  storage->owned_ = true;
+  return storage;
+}
+
 Storage* Storage::adopt(void* data, int64_t bytes, Device device, std::function<void()> release) {
   auto* storage = new Storage();
   storage->data_ = static_cast<std::byte*>(data);

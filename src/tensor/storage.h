@@ -15,6 +15,8 @@ class Storage {
  public:
   /// Allocates `bytes` from the device's allocator, aligned to 64. RuntimeError when there is no memory.
   static Storage* allocate(int64_t bytes, Device device);
+  /// Takes over a block of `bytes` that the device's allocator gave.
+  static Storage* own(void* data, int64_t bytes, Device device);
   /// Memory of somebody else; `release` is called when the last tensor lets go.
   static Storage* adopt(void* data, int64_t bytes, Device device, std::function<void()> release);
 

@@ -11,6 +11,8 @@
 
 namespace stax {
 
+class Tensor;
+
 inline Expr to_expr(const SymInt& value) {
   return value.is_plain() ? Expr(static_cast<int64_t>(value)) : Expr(value.node());
 }
@@ -20,7 +22,7 @@ inline SymInt to_sym_int(Expr value) {
 }
 std::vector<Expr> to_exprs(const IntList& list);
 
-/// What sizes ask of the trace that is running on this thread.
+/// What sizes and tensors with memory ask of the trace that is running on this thread.
 class SymbolicContext {
  public:
   virtual ~SymbolicContext() = default;
@@ -28,6 +30,10 @@ class SymbolicContext {
   virtual int64_t fix(Expr value) = 0;
   /// Decides a condition; the trace records the guard.
   virtual bool decide(const Condition& condition) = 0;
+  /// What stands for a tensor that was just made of the program's numbers.
+  virtual Tensor constant(const Tensor& made);
+  /// The program is about to read the elements of a tensor with memory.
+  virtual void on_read(const std::source_location& /*where*/) {}
 };
 
 /// The context of this thread's trace, or null. Capture owns the thread-local behind it and defines this

@@ -3,6 +3,7 @@
 
 #include "support/check.h"
 #include "tensor/element.h"
+#include "tensor/sym_int.h"
 #include "tensor/tensor_impl.h"
 
 namespace stax {
@@ -11,6 +12,12 @@ namespace {
 TensorImpl& checked(const detail::ImplPtr& impl) {
   STAX_CHECK(impl, "an undefined tensor is used: it was default-made and never assigned");
   return *impl;
+}
+
+/// The program reads elements: where a trace runs it has to know.
+void announce_read(const TensorImpl& impl, const std::source_location& where) {
+  if (impl.is_traced()) return;
+  if (SymbolicContext* context = symbolic_context()) context->on_read(where);
 }
 
 int64_t checked_dim(int64_t dim, int64_t rank, const char* function) {
@@ -22,6 +29,10 @@ int64_t checked_dim(int64_t dim, int64_t rank, const char* function) {
 }
 
 }  // namespace
+
+Tensor SymbolicContext::constant(const Tensor& made) {
+  return made;
+}
 
 namespace detail {
 
@@ -58,7 +69,8 @@ SizeList Tensor::strides() const {
   return checked(impl_).strides();
 }
 SymInt Tensor::storage_offset() const {
-  return checked(impl_).offset();
+  checked(impl_).on_offset_read();
+  return impl_->offset();
 }
 SymInt Tensor::numel() const {
   return checked(impl_).numel();
@@ -85,7 +97,8 @@ int64_t Tensor::use_count() const {
   return impl_ ? impl_->use_count() : 0;
 }
 void* Tensor::data_ptr() const {
-  return checked(impl_).concrete(std::source_location::current()).data();
+  announce_read(checked(impl_), std::source_location::current());
+  return impl_->concrete(std::source_location::current()).data();
 }
 
 Scalar Tensor::item(std::source_location where) const {
@@ -94,6 +107,7 @@ Scalar Tensor::item(std::source_location where) const {
     STAX_CHECK(size == 1, "item: expected a tensor with one element, got one of {} elements",
                impl.numel().str());
   }
+  announce_read(impl, where);
   return impl.item(where);
 }
 

@@ -64,6 +64,8 @@ class TensorImpl {
   virtual Scalar item(const std::source_location& where) = 0;
   /// Called when the user's program asks for a length.
   virtual void on_size_read(int64_t /*dim*/, const std::source_location& /*where*/) {}
+  /// Called when the user's program asks for the storage offset.
+  virtual void on_offset_read() {}
   /// Identity of the memory that views share: the storage, or the traced value that owns it.
   virtual const void* storage_id() const = 0;
 

@@ -1,0 +1,259 @@
+// Compiled functions.
+//
+//   auto compiled = stax::compile([](const stax::Tensor& x, const stax::Tensor& w) {
+//     return (stax::relu(x + w) * 2).sum(-1);
+//   });
+//   stax::Tensor y = compiled(x, w);
+//
+// The first call with arguments of a kind runs the function once on tensors that record what is done to them,
+// compiles the record, and runs it; later calls of that kind run the compiled program only. What counts as a
+// kind: dtypes, devices, shapes, strides, which arguments share memory, and the values of all arguments that
+// are neither tensors nor Scalars.
+//
+// C++ cannot look into a closure: a tensor that the function captures is followed through in-place updates
+// only, and a captured number is a constant. What changes, or is bound anew, has to be an argument, or a
+// field of a struct that is one (tree.h).
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "stax/api.h"
+#include "stax/tree.h"
+
+namespace stax {
+
+struct CompileOptions {
+  /// The whole function has to become one graph: reading a value inside it is an error.
+  bool fullgraph = false;
+  /// Everything has to become kernels of its own: what cannot is an error instead of a slower way. Implies
+  /// fullgraph.
+  bool strict_native = false;
+  /// "stax", or "debug": runs the recorded graph operator by operator, with no compilation.
+  std::string backend = "stax";
+};
+
+/// What a compiled function keeps for one kind of arguments.
+struct Artifact {
+  struct Kernel {
+    std::string name;
+    std::string source;  ///< complete: compiles by itself
+  };
+  std::string key;                  ///< the kind of arguments, in words
+  std::vector<std::string> guards;  ///< what has to hold for it to be used again, in words
+  std::vector<Kernel> kernels;
+  std::string target;  ///< "cpu:x86-64-v4", ..., or "eager" where the function is not compiled
+  std::string graph;   ///< after the passes
+  std::string plan;    ///< what a call does, step by step
+};
+
+/// What becomes of a call: see CompiledFunction::explain.
+struct Explanation {
+  std::string key;                     ///< the kind of arguments
+  bool cached = false;                 ///< an artifact fits
+  std::vector<std::string> misfits;    ///< for each other artifact: what does not hold
+  std::string captured, graph;         ///< the graph as recorded, and after the passes
+  std::vector<std::string> decisions;  ///< what was fused, what was kept apart, and why
+  std::vector<std::string> kernels;    ///< names, in order
+  std::string fallback;                ///< why there are no kernels; empty where there are
+  STAX_API std::string str() const;
+};
+STAX_API std::ostream& operator<<(std::ostream& out, const Explanation& explanation);
+
+namespace detail {
+
+/// The user's function with the arguments of one call, for code that does not know their types.
+class FunctionCall {
+ public:
+  virtual ~FunctionCall() = default;
+  /// Runs the function with these tensors and numbers in the place of the call's own, and keeps the result.
+  virtual void run(std::span<const Tensor> tensors, std::span<const Scalar> numbers) = 0;
+  /// Runs it as it is.
+  virtual void run_plain() = 0;
+  /// The leaves of the kept result, in order.
+  virtual void leaves(std::vector<Tensor*>& tensors, std::vector<Scalar*>& numbers) = 0;
+  /// The kept result, without its tensors.
+  virtual std::shared_ptr<const void> take_prototype() = 0;
+};
+
+/// Results of a compiled call, to be put into a copy of the prototype.
+struct CallResults {
+  const void* prototype = nullptr;    ///< null: the FunctionCall keeps the result itself
+  std::shared_ptr<const void> owner;  ///< of an artifact that is not stored
+  const char* wanted = nullptr;       ///< for each leaf (tensors, then numbers) whether it is in `tensors`
+  ShortList<Tensor, 4> tensors;
+};
+
+STAX_API bool is_tracing();
+
+/// The artifacts of one function.
+class STAX_API CompiledCore {
+ public:
+  explicit CompiledCore(CompileOptions options);
+  void call(const Leaves& leaves, FunctionCall& call, CallResults& results) const;
+  std::vector<Artifact> artifacts() const;
+  Explanation explain(const Leaves& leaves, FunctionCall& call) const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+struct Nothing {};
+
+template <class F, class... A>
+using ResultOf = std::conditional_t<std::is_void_v<std::invoke_result_t<F&, A&...>>, Nothing,
+                                    std::decay_t<std::invoke_result_t<F&, A&...>>>;
+
+template <class... A>
+inline constexpr char type_tag = 0;
+
+template <class F, class... A>
+class TypedCall final : public FunctionCall {
+ public:
+  using Result = ResultOf<F, A...>;
+  TypedCall(F& function, const A&... arguments) : function_(function), arguments_(arguments...) {}
+
+  void run(std::span<const Tensor> tensors, std::span<const Scalar> numbers) override {
+    std::tuple<A...> copy = arguments_;
+    size_t next_tensor = 0, next_number = 0;
+    LeafVisitor replace{[&](Tensor& t) {
+                          if (t.defined()) t = tensors[next_tensor++];
+                        },
+                        [&](Scalar& s) { s = numbers[next_number++]; }};
+    std::apply([&](auto&... a) { (walk(replace, a), ...); }, copy);
+    std::apply([&](auto&... a) { invoke(a...); }, copy);
+  }
+  void run_plain() override {
+    std::tuple<A...> copy = arguments_;
+    std::apply([&](auto&... a) { invoke(a...); }, copy);
+  }
+  void leaves(std::vector<Tensor*>& tensors, std::vector<Scalar*>& numbers) override {
+    LeafVisitor collect{[&](Tensor& t) { tensors.push_back(&t); }, [&](Scalar& s) { numbers.push_back(&s); }};
+    walk_result(collect);
+  }
+  std::shared_ptr<const void> take_prototype() override {
+    LeafVisitor clear{[](Tensor& t) { t = Tensor(); },
+                      [](Scalar& s) {
+                        if (s.traced()) s = Scalar();
+                      }};
+    walk_result(clear);
+    return std::make_shared<Result>(std::move(*result_));
+  }
+  Result take() { return std::move(*result_); }
+
+  /// The result of a compiled call.
+  static Result assemble(CallResults& results) {
+    Result result = *static_cast<const Result*>(results.prototype);
+    if constexpr (!std::is_same_v<Result, Nothing>) {
+      size_t leaf = 0, next = 0;
+      LeafVisitor tensors{[&](Tensor& t) {
+                            if (results.wanted[leaf++]) t = std::move(results.tensors[next++]);
+                          },
+                          [](Scalar&) {}};
+      walk(tensors, result);
+      LeafVisitor numbers{[](Tensor&) {},
+                          [&](Scalar& s) {
+                            if (results.wanted[leaf++]) s = results.tensors[next++].item();
+                          }};
+      walk(numbers, result);
+    }
+    return result;
+  }
+
+ private:
+  template <class V>
+  void walk_result(V& visitor) {
+    if constexpr (!std::is_same_v<Result, Nothing>) walk(visitor, *result_);
+  }
+  template <class... B>
+  void invoke(B&... arguments) {
+    if constexpr (std::is_same_v<Result, Nothing>) {
+      std::invoke(function_, arguments...);
+      result_.emplace();
+    } else {
+      result_.emplace(std::invoke(function_, arguments...));
+    }
+  }
+
+  F& function_;
+  std::tuple<const A&...> arguments_;
+  std::optional<Result> result_;
+};
+
+}  // namespace detail
+
+/// A callable like F. Copies share their artifacts. Thread-safe where F is. The function sees copies of the
+/// arguments: what it writes into tensors is seen outside, a tensor that it assigns to an argument is not.
+template <class F>
+class CompiledFunction {
+ public:
+  CompiledFunction(F function, CompileOptions options)
+      : function_(std::make_shared<F>(std::move(function))), core_(std::move(options)) {}
+
+  template <class... A>
+  requires std::invocable < F&, std::decay_t<A>
+  &... > auto operator()(A&&... arguments) const {
+    using Call = detail::TypedCall<F, std::decay_t<A>...>;
+    using Result = typename Call::Result;
+    if constexpr (std::is_same_v<Result, detail::Nothing>) {
+      run<Result>(arguments...);
+    } else {
+      return run<Result>(arguments...);
+    }
+  }
+
+  /// What is compiled now, oldest first.
+  std::vector<Artifact> artifacts() const { return core_.artifacts(); }
+
+  /// What a call with these arguments would run, and why. Records the function where no artifact fits;
+  /// compiles and changes nothing.
+  template <class... A>
+  Explanation explain(A&&... arguments) const {
+    detail::TypedCall<F, std::decay_t<A>...> call(*function_, arguments...);
+    detail::Leaves leaves;
+    collect(leaves, arguments...);
+    return core_.explain(leaves, call);
+  }
+
+ private:
+  template <class... A>
+  static void collect(detail::Leaves& leaves, const A&... arguments) {
+    detail::LeafCollector collector{leaves};
+    collector.word(reinterpret_cast<uintptr_t>(&detail::type_tag<A...>));
+    (detail::walk(collector, arguments), ...);
+  }
+
+  template <class Result, class... A>
+  Result run(const A&... arguments) const {
+    detail::TypedCall<F, A...> call(*function_, arguments...);
+    if (detail::is_tracing()) {  // inlined into the function that is traced
+      call.run_plain();
+      return call.take();
+    }
+    detail::Leaves leaves;
+    collect(leaves, arguments...);
+    detail::CallResults results;
+    core_.call(leaves, call, results);
+    if (results.prototype == nullptr) return call.take();
+    return detail::TypedCall<F, A...>::assemble(results);
+  }
+
+  std::shared_ptr<F> function_;
+  detail::CompiledCore core_;
+};
+
+/// A function that behaves like `function` and runs compiled. UserError for options that contradict.
+template <class F>
+auto compile(F&& function, CompileOptions options = {}) {
+  return CompiledFunction<std::decay_t<F>>(std::forward<F>(function), std::move(options));
+}
+
+}  // namespace stax

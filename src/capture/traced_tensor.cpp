@@ -1,0 +1,85 @@
+#include "capture/traced_tensor.h"
+
+#include <algorithm>
+
+#include "capture/functional_trace.h"
+#include "support/check.h"
+
+namespace stax::capture {
+namespace {
+
+Extents extents_of(const graph::TensorMeta& meta) {
+  Extents extents(meta.dim());
+  for (size_t d = 0; d < meta.sizes.size(); ++d) {
+    extents.sizes()[d] = to_sym_int(meta.sizes[d]);
+    extents.strides()[d] = to_sym_int(meta.strides[d]);
+  }
+  return extents;
+}
+
+/// The offset in the memory, in elements of the view's dtype.
+SymInt offset_of(const TracedStorage& storage, const graph::TensorMeta& meta) {
+  const int64_t start = storage.start * itemsize(storage.meta.dtype) / itemsize(meta.dtype);
+  return to_sym_int(meta.offset + start);
+}
+
+}  // namespace
+
+TracedImpl::TracedImpl(std::shared_ptr<FunctionalTrace> trace, std::shared_ptr<TracedStorage> storage_in,
+                       std::vector<ViewStep> steps_in, graph::Var value_in)
+    : TensorImpl(value_in.meta().dtype, value_in.meta().device, extents_of(value_in.meta()),
+                 offset_of(*storage_in, value_in.meta())),
+      storage(std::move(storage_in)),
+      steps(std::move(steps_in)),
+      value(value_in),
+      version(storage->version),
+      trace_(std::move(trace)) {
+  trace_->attach(this);
+}
+
+TracedImpl::~TracedImpl() {
+  trace_->detach(this);
+}
+
+StridedImpl& TracedImpl::concrete(const std::source_location& where) {
+  if (memory.defined()) return strided(memory);
+  if (number_argument >= 0) {
+    trace_->fix_number(number_argument);
+    return strided(known);
+  }
+  trace_->read(item_where.value_or(where), item_where ? "item()" : "data_ptr() or another read");
+  return strided(memory);
+}
+
+Scalar TracedImpl::item(const std::source_location& where) {
+  if (memory.defined()) return strided(memory).item(where);
+  item_where = where;
+  return trace_->number_of(*this);
+}
+
+const void* TracedImpl::storage_id() const {
+  if (memory.defined()) return memory.impl()->storage_id();
+  return storage->exists() ? storage->memory.impl()->storage_id() : storage.get();
+}
+
+void TracedImpl::on_offset_read() {
+  if (!memory.defined()) trace_->fix_offset(*storage);
+}
+
+void TracedImpl::become(const Tensor& tensor) {
+  memory = tensor;
+  const StridedImpl& impl = strided(tensor);
+  set_meta(impl.dtype(), stax::extents_of(impl.sizes().values(), impl.strides().values()), impl.offset());
+}
+
+std::pair<int64_t, int64_t> reach(std::span<const int64_t> sizes, std::span<const int64_t> strides,
+                                  int64_t offset) {
+  int64_t low = offset, high = offset;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 0) return {offset, offset};
+    (strides[d] < 0 ? low : high) += (sizes[d] - 1) * strides[d];
+  }
+  return {low, high + 1};
+}
+
+}  // namespace stax::capture

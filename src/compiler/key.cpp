@@ -1,0 +1,162 @@
+#include "compiler/key.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace stax::compiler {
+namespace {
+
+bool same_extents(const Extents& a, const TensorImpl& b) {
+  if (a.rank() != b.dim()) return false;
+  const SizeList sizes = b.sizes(), strides = b.strides();
+  for (int64_t d = 0; d < a.rank(); ++d) {
+    const auto at = static_cast<size_t>(d);
+    if (static_cast<int64_t>(a.sizes()[d]) != static_cast<int64_t>(sizes[at])) return false;
+    if (static_cast<int64_t>(a.strides()[d]) != static_cast<int64_t>(strides[at])) return false;
+  }
+  return true;
+}
+
+std::vector<int64_t> list(const SymInt* values, int64_t count) {
+  return {values, values + count};
+}
+
+bool is_dense(const Extents& extents) {
+  int64_t expected = 1;
+  for (int64_t d = extents.rank() - 1; d >= 0; --d) {
+    const int64_t size = extents.sizes()[d];
+    if (size != 1 && static_cast<int64_t>(extents.strides()[d]) != expected) return false;
+    expected *= std::max<int64_t>(size, 1);
+  }
+  return true;
+}
+
+std::string text_of(const TensorKey& key) {
+  std::string text =
+      fmt::format("{}[{}]", name(key.dtype), fmt::join(list(key.extents.sizes(), key.extents.rank()), ", "));
+  if (!is_dense(key.extents)) {
+    text += fmt::format(" strides [{}]", fmt::join(list(key.extents.strides(), key.extents.rank()), ", "));
+  }
+  if (key.device.type != DeviceType::cpu) text += " on " + key.device.str();
+  if (key.offset_matters) text += fmt::format(" at offset {}", key.offset);
+  if (key.alias >= 0) text += fmt::format(", in the memory of tensor {}", key.alias);
+  return text;
+}
+
+TensorKey key_of(const CallTensors& call, size_t k) {
+  const StridedImpl& impl = *call.tensors[k];
+  TensorKey key;
+  key.dtype = impl.dtype();
+  key.device = impl.device();
+  key.extents = extents_of(impl.sizes().values(), impl.strides().values());
+  key.offset = impl.offset();
+  key.offset_matters = true;
+  key.storage_bytes = impl.storage()->bytes();
+  key.alias = call.alias[k];
+  return key;
+}
+
+bool fits(const TensorKey& key, const StridedImpl& impl, int32_t alias) {
+  return key.dtype == impl.dtype() && key.device == impl.device() && key.alias == alias &&
+         same_extents(key.extents, impl) &&
+         (!key.offset_matters || (key.offset == static_cast<int64_t>(impl.offset()) &&
+                                  key.storage_bytes == impl.storage()->bytes()));
+}
+
+bool same_number(const Scalar& a, const Scalar& b) {
+  if (a.kind() != b.kind()) return false;
+  return a.is_floating_point()
+             ? std::bit_cast<uint64_t>(a.floating()) == std::bit_cast<uint64_t>(b.floating())
+             : static_cast<int64_t>(a.integer()) == static_cast<int64_t>(b.integer());
+}
+
+}  // namespace
+
+CallTensors::CallTensors(const detail::Leaves& leaves) {
+  for (const Tensor* tensor : leaves.tensors) {
+    const StridedImpl& impl = strided(*tensor);
+    int32_t shared = -1;
+    for (size_t k = 0; k < tensors.size() && shared < 0; ++k) {
+      if (alias[k] < 0 && tensors[k]->storage().get() == impl.storage().get()) {
+        shared = static_cast<int32_t>(k);
+      }
+    }
+    tensors.add(&impl);
+    alias.add(shared);
+  }
+}
+
+Key Key::of(const detail::Leaves& leaves, const CallTensors& call) {
+  Key key;
+  key.words.assign(leaves.words.begin(), leaves.words.end());
+  for (size_t k = 0; k < call.tensors.size(); ++k) key.tensors.push_back(key_of(call, k));
+  for (const Scalar* number : leaves.numbers) key.numbers.emplace_back(*number);
+  return key;
+}
+
+bool Key::matches(const detail::Leaves& leaves, const CallTensors& call) const {
+  if (tensors.size() != call.tensors.size() || numbers.size() != leaves.numbers.size() ||
+      !std::equal(words.begin(), words.end(), leaves.words.begin(), leaves.words.end())) {
+    return false;
+  }
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    if (!fits(tensors[k], *call.tensors[k], call.alias[k])) return false;
+  }
+  for (size_t k = 0; k < numbers.size(); ++k) {
+    if (numbers[k] && !same_number(*numbers[k], *leaves.numbers[k])) return false;
+  }
+  return true;
+}
+
+bool Key::same(const Key& other) const {
+  if (words != other.words || tensors.size() != other.tensors.size() ||
+      numbers.size() != other.numbers.size()) {
+    return false;
+  }
+  return conditions() == other.conditions();
+}
+
+std::string Key::str() const {
+  std::vector<std::string> parts;
+  for (const TensorKey& t : tensors) parts.push_back(text_of(t));
+  for (const auto& n : numbers) parts.push_back(n ? n->str() : "number");
+  return fmt::format("({})", fmt::join(parts, "; "));
+}
+
+std::vector<std::string> Key::conditions() const {
+  std::vector<std::string> out;
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    out.push_back(fmt::format("tensor {} is {}", k, text_of(tensors[k])));
+    if (tensors[k].offset_matters) {
+      out.push_back(fmt::format("the memory of tensor {} has {} bytes", k, tensors[k].storage_bytes));
+    }
+  }
+  for (size_t k = 0; k < numbers.size(); ++k) {
+    if (numbers[k]) out.push_back(fmt::format("number {} is {}", k, numbers[k]->str()));
+  }
+  return out;
+}
+
+std::string Key::misfit(const detail::Leaves& leaves, const CallTensors& call) const {
+  if (tensors.size() != call.tensors.size()) {
+    return fmt::format("expected {} tensors, got {}", tensors.size(), call.tensors.size());
+  }
+  if (!std::equal(words.begin(), words.end(), leaves.words.begin(), leaves.words.end())) {
+    return "a constant, a container's length or an argument's type differs";
+  }
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    if (fits(tensors[k], *call.tensors[k], call.alias[k])) continue;
+    TensorKey got = key_of(call, k);
+    got.offset_matters = tensors[k].offset_matters;
+    return fmt::format("tensor {}: expected {}, got {}", k, text_of(tensors[k]), text_of(got));
+  }
+  for (size_t k = 0; k < numbers.size(); ++k) {
+    if (numbers[k] && !same_number(*numbers[k], *leaves.numbers[k])) {
+      return fmt::format("number {}: expected {}, got {}", k, numbers[k]->str(), leaves.numbers[k]->str());
+    }
+  }
+  return {};
+}
+
+}  // namespace stax::compiler

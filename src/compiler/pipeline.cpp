@@ -1,0 +1,168 @@
+#include "compiler/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "device/cpu_info.h"
+#include "graph/pass_table.h"
+#include "kernels/external.h"
+#include "ops/table.h"
+#include "schedule/verify.h"
+#include "support/check.h"
+#include "support/log.h"
+
+namespace stax::compiler {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using log::Channel;
+
+// Kernels that one host compiler run takes, where there are more than the machine has processors.
+constexpr size_t kKernelsPerModule = 12;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void log_fusion(const schedule::Schedule& schedule) {
+  if (!log::enabled(Channel::fusion)) return;
+  for (const schedule::Decision& d : schedule.decisions) {
+    log::write(Channel::fusion,
+               fmt::format("{} {} and {}: {} ({} bytes saved)", d.fused ? "fused" : "kept apart", d.first,
+                           d.second, d.reason, d.bytes_saved));
+  }
+}
+
+/// Kernels and their sources: as many modules as compile well at the same time.
+void emit(Stages& stages, const schedule::Target& target) {
+  for (const schedule::Group& group : stages.schedule.groups) {
+    if (!group.external) stages.kernels.push_back(codegen::make_kernel(stages.program, group, target));
+  }
+  const size_t count = stages.kernels.size();
+  const auto processors = static_cast<size_t>(std::max(1, device::available_processors()));
+  const size_t each = std::clamp((count + processors - 1) / processors, size_t{1}, kKernelsPerModule);
+  for (size_t first = 0; first < count; first += each) {
+    const auto part = std::span(stages.kernels).subspan(first, std::min(each, count - first));
+    codegen::Module module = codegen::print_module(part);
+    stages.source_of.insert(stages.source_of.end(), part.size(), static_cast<int32_t>(stages.sources.size()));
+    stages.sources.push_back(std::move(module.source));
+    stages.infos.insert(stages.infos.end(), module.kernels.begin(), module.kernels.end());
+  }
+}
+
+runtime::Machine machine() {
+  return {&device::ThreadPool::global(), &device::CpuAllocator::global(), &kernels::find_external};
+}
+
+runtime::CompileFlags compile_flags() {
+  runtime::CompileFlags flags;
+  flags.target = device::cpu_target().flags;
+  return flags;
+}
+
+std::unique_ptr<runtime::PlanExecutor> build_native(Stages& stages) {
+  const auto modules = host_compiler().compile_all(stages.sources, compile_flags());
+  codegen::Plan plan = plan_of(stages);
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    codegen::PlanKernel& kernel = plan.kernels[k];
+    const runtime::Module& module = *modules[static_cast<size_t>(stages.source_of[k])];
+    kernel.entry = reinterpret_cast<codegen::KernelEntry>(module.symbol(kernel.info.name));
+  }
+  plan.module = std::make_shared<std::vector<std::shared_ptr<runtime::Module>>>(modules);
+  return std::make_unique<runtime::PlanExecutor>(std::move(plan), machine());
+}
+
+}  // namespace
+
+schedule::Target cpu_schedule_target() {
+  schedule::Target target;
+  target.kind = schedule::Target::Kind::cpu;
+  target.processors = std::max(1, device::available_processors());
+  target.vector_bytes = device::cpu_target().vector_bytes;
+  target.cache_bytes = device::last_level_cache_bytes();
+  return target;
+}
+
+runtime::HostCompiler& host_compiler() {
+  static runtime::HostCompiler compiler;
+  return compiler;
+}
+
+Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& options) {
+  const auto start = Clock::now();
+  Stages stages;
+  stages.captured = graph;
+  stages.target = "cpu:" + device::cpu_target().name;
+  stages.graph = graph::run_passes({ops::table(), env}, std::move(graph));
+  if (log::enabled(Channel::graph)) log::write(Channel::graph, "\n" + stages.graph.str());
+  lowering::Lowered lowered = lowering::lower(ops::table(), stages.graph, env);
+  stages.program = std::move(lowered.program);
+  stages.results = std::move(lowered.results);
+  if (options.backend == Backend::reference) {
+    stages.target = "cpu:reference";
+    return stages;
+  }
+  try {
+    const schedule::Target target = cpu_schedule_target();
+    stages.schedule = schedule::make_schedule(stages.program, target);
+    log_fusion(stages.schedule);
+    emit(stages, target);
+  } catch (const Error& error) {
+    if (options.strict_native) throw;
+    stages.fallback = error.what();
+    stages.kernels.clear();
+    stages.sources.clear();
+    stages.infos.clear();
+    stages.source_of.clear();
+  }
+  stages.stax_seconds = seconds_since(start);
+  return stages;
+}
+
+Executables build(Stages& stages, const PipelineOptions& options) {
+  Executables out;
+  if (options.backend == Backend::native && stages.fallback.empty()) {
+    const auto start = Clock::now();
+    try {
+      out.plan = build_native(stages);
+      stages.host_seconds = seconds_since(start);
+      log::print(Channel::kernels, "{} kernels in {} modules, {:.1f} ms in Stax, {:.1f} ms to compile",
+                 stages.kernels.size(), stages.sources.size(), stages.stax_seconds * 1e3,
+                 stages.host_seconds * 1e3);
+      return out;
+    } catch (const RuntimeError& error) {
+      if (options.strict_native) throw;
+      stages.fallback = error.what();
+    }
+  }
+  if (!stages.fallback.empty()) {
+    stages.target = "cpu:reference";
+    log::warn(fmt::format("a compiled function runs without kernels of its own: {}", stages.fallback));
+  }
+  out.reference = reference::Executable::prepare(stages.program);
+  return out;
+}
+
+codegen::Plan plan_of(const Stages& stages) {
+  return codegen::make_plan(stages.program, stages.schedule, stages.infos);
+}
+
+std::string stage_text(const Stages& stages, std::string_view stage) {
+  if (stage == "graph") return stages.graph.str();
+  if (stage == "loops") return stages.program.str();
+  if (stage == "schedule") return stages.schedule.str(stages.program);
+  std::string text;
+  if (stage == "kernels") {
+    for (const codegen::Kernel& kernel : stages.kernels) text += kernel.str();
+    return text;
+  }
+  if (stage == "cpp") {
+    for (const std::string& source : stages.sources) text += source;
+    return text;
+  }
+  STAX_CHECK(stage == "plan", "there is no stage '{}'; expected graph, loops, schedule, kernels, cpp or plan",
+             stage);
+  return plan_of(stages).str();
+}
+
+}  // namespace stax::compiler

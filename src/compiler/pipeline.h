@@ -1,0 +1,72 @@
+// From a captured graph to something that runs: the one place that strings the stages together.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/cpp/printer.h"
+#include "codegen/plan/plan.h"
+#include "graph/graph.h"
+#include "lowering/lowering.h"
+#include "reference/executor.h"
+#include "runtime/host_compiler.h"
+#include "runtime/plan_executor.h"
+#include "schedule/schedule.h"
+
+namespace stax::compiler {
+
+enum class Backend : uint8_t {
+  native,     // compiled kernels
+  reference,  // the lowered program in the reference executor: no compiler
+};
+
+struct PipelineOptions {
+  Backend backend = Backend::native;
+  /// Raises where kernels cannot be generated or compiled, instead of running the program in the reference
+  /// executor.
+  bool strict_native = false;
+};
+
+/// What each stage made of one graph.
+struct Stages {
+  graph::Graph captured;  // before the passes
+  graph::Graph graph;     // after them
+  loops::Program program;
+  std::vector<lowering::ResultView> results;  // parallel to the graph's outputs
+  schedule::Schedule schedule;
+  std::vector<codegen::Kernel> kernels;    // parallel to the groups that are not external
+  std::vector<std::string> sources;        // one for each run of the host compiler
+  std::vector<codegen::KernelInfo> infos;  // parallel to kernels
+  std::vector<int32_t> source_of;          // parallel to kernels: position in sources
+  std::string target;                      // "cpu:x86-64-v4"
+  std::string fallback;  // why the program runs in the reference executor; empty: it does not
+  double stax_seconds = 0, host_seconds = 0;
+};
+
+/// A graph, made ready to run: one of the two.
+struct Executables {
+  std::unique_ptr<runtime::PlanExecutor> plan;
+  std::shared_ptr<const reference::Executable> reference;
+};
+
+/// The machine's schedule target.
+schedule::Target cpu_schedule_target();
+/// The compiler of the process, which all compiled functions share.
+runtime::HostCompiler& host_compiler();
+
+/// Passes, lowering, schedule, kernels and their sources. Nothing is compiled. Where a kernel cannot be
+/// decided or spelled, `fallback` says why; with `options.strict_native` it raises.
+Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& options);
+
+/// Compiles the sources, or takes them from the disk cache, and makes the plan. Where that fails and
+/// `options` allow it, `stages.fallback` says why and the program runs in the reference executor.
+Executables build(Stages& stages, const PipelineOptions& options);
+
+/// The plan with its kernels not loaded: for show.
+codegen::Plan plan_of(const Stages& stages);
+
+/// One stage as text: "graph", "loops", "schedule", "kernels", "cpp" or "plan". UserError for another name.
+std::string stage_text(const Stages& stages, std::string_view stage);
+
+}  // namespace stax::compiler
