@@ -342,12 +342,14 @@ std::vector<VarArg> FunctionalTrace::prepare(const graph::Op& op, const Argument
 std::vector<Tensor> FunctionalTrace::call(const graph::Op& op, Arguments arguments) {
   check_running();
   if (op.schema.name == "as_strided") return {as_strided(arguments)};
+  std::vector<Tensor> tensors;
+  std::vector<VarArg> args = prepare(op, arguments, tensors);
+  // From here on: what preparing appends (replayed views) belongs to the arguments.
   const auto first = static_cast<NodeId>(graph_.nodes.size());
   std::vector<Var> values;
-  std::vector<Tensor> tensors;
   bool dynamic = op.op_class == OpClass::dynamic;
   if (!dynamic) {
-    values = builder_.call_bound(op, prepare(op, arguments, tensors));
+    values = builder_.call_bound(op, std::move(args));
     dynamic = has_dynamic(first);
   }
   if (dynamic) {

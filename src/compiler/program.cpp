@@ -7,6 +7,7 @@
 #include "schedule/memory_plan.h"
 #include "stax/random.h"
 #include "support/check.h"
+#include "support/log.h"
 
 namespace stax::compiler {
 
@@ -38,12 +39,21 @@ std::shared_ptr<const CompiledProgram> CompiledProgram::make(capture::Captured c
                                                              const PipelineOptions& options, bool interpret) {
   auto program = std::make_shared<CompiledProgram>();
   program->interpret_ = interpret;
-  if (interpret) {
+  if (!interpret) {
+    try {
+      program->stages_ = run_stages(captured.graph, *captured.env, options);
+      program->executables_ = build(program->stages_, options);
+    } catch (const InternalError& error) {
+      if (options.strict_native) throw;
+      program->interpret_ = true;
+      program->stages_ = {};
+      program->stages_.fallback = error.what();
+      log::warn(fmt::format("a compiled function runs operator by operator: {}", error.what()));
+    }
+  }
+  if (program->interpret_) {
     program->stages_.captured = program->stages_.graph = captured.graph;
     program->stages_.target = "debug";
-  } else {
-    program->stages_ = run_stages(captured.graph, *captured.env, options);
-    program->executables_ = build(program->stages_, options);
   }
   program->captured_ = std::move(captured);
   program->prepare();

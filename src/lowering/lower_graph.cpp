@@ -6,6 +6,7 @@
 #include "graph/op.h"
 #include "lowering/lowering.h"
 #include "lowering/scalar.h"
+#include "lowering/view_dtype.h"
 #include "support/check.h"
 #include "support/half.h"
 
@@ -90,13 +91,30 @@ struct GraphLowering {
   Lowering lowering;
   std::vector<std::vector<Lazy>> values;  // by node and result
   std::vector<int32_t> uses;
+  std::vector<char> stored;  // by node: some reader needs it, or a view of it, in memory
 
   GraphLowering(const graph::OpTable& table, const Graph& graph, ShapeEnv& env, const Target& target)
       : table(table),
         graph(graph),
         lowering(env, target),
         values(graph.nodes.size()),
-        uses(count_uses(graph)) {}
+        uses(count_uses(graph)) {
+    find_stored();
+  }
+
+  void find_stored() {
+    stored.assign(graph.nodes.size(), 0);
+    for (const graph::Output& o : graph.outputs) stored[o.value.node] = o.alias_of_input < 0;
+    for (const graph::WriteBack& w : graph.write_backs) stored[w.value.node] = 1;
+    for (size_t id = graph.nodes.size(); id-- > 0;) {
+      const Node& node = graph.nodes[id];
+      if (node.kind != NodeKind::call) continue;
+      const bool passes_on = node.op->op_class == OpClass::external ||
+                             (node.op->op_class == OpClass::view && (stored[id] || !node.op->index_map));
+      if (!passes_on) continue;
+      for (const auto& a : node.args) for_each_value(a, [&](const Value& v) { stored[v.node] = 1; });
+    }
+  }
 
   const Lazy& lazy(const Value& v) const { return values[v.node][v.result]; }
 
@@ -225,6 +243,7 @@ struct GraphLowering {
       out.offset = in.offset + (to.offset - from.offset);
       return out;
     }
+    if (in.dtype != to.dtype) return view_as_dtype(lowering, in, to);
     STAX_ASSERT(node.op->index_map, "lowering: {} needs a stored input", node.op->schema.full_name());
     const auto metas = meta_args(node);
     return lowering.pointwise(to.dtype, to.sizes, [&](const Index& i) {
@@ -273,7 +292,9 @@ struct GraphLowering {
     const auto id = static_cast<size_t>(&node - graph.nodes.data());
     if (uses[id] > 1) {
       for (size_t k = 0; k < out.size(); ++k) {
-        if (!is_cheap(out[k])) out[k] = lowering.copy(out[k], node.results[k].strides);
+        // A half value that is stored has been rounded: for all its readers.
+        const bool rounds = stored[id] && is_half(out[k].dtype) && !out[k].stored();
+        if (rounds || !is_cheap(out[k])) out[k] = lowering.copy(out[k], node.results[k].strides);
       }
     }
   }

@@ -129,8 +129,9 @@ TEST(Mutation, ViewsAsBytes) {  // C069
 
 TEST(Mutation, RefusesAsStridedPastTheEnd) {  // C072
   const auto f = [](int64_t rows) {
-    return compile(
-        [rows](const T& x) { return as_strided(x.repeat({3, 2}).slice(1, 0, None, 2), {rows, 2}, {2, 1}); });
+    return compile([rows](const T& x) {
+      return as_strided(x.repeat({3, 2}).slice(1, 0, None, 2), {rows, 2}, {2, 1});
+    });
   };
   expect_floats(f(3)(ones({1, 1})), {1, 1, 1, 1, 1, 1});
   EXPECT_THROW(f(4)(ones({1, 1})), UserError);
@@ -138,7 +139,10 @@ TEST(Mutation, RefusesAsStridedPastTheEnd) {  // C072
 
 TEST(Mutation, ReadsCustomStrides) {  // C074
   const auto f = compile(
-      [](const T& t, const T& bias) { return (t.unsqueeze(2) + bias).reshape({2, 6, 20}); }, strict());
+      [](const T& t, const T& bias) {
+        return (t.unsqueeze(2) + bias).reshape({2, 6, 20});
+      },
+      strict());
   const T packed = arange(120).to(kFloat).reshape({2, 3, 4, 5});
   const T t = packed.permute({3, 2, 1, 0}).contiguous().permute({3, 2, 1, 0});
   EXPECT_EQ(numbers(t.strides()), (std::vector<int64_t>{1, 2, 6, 24}));
@@ -237,11 +241,10 @@ TEST(Mutation, UpdatesCapturedTensors) {
 }
 
 TEST(Mutation, GathersBeforeItScatters) {  // C079
-  const auto f = compile(
-      [](T& x, const T& i) {
-        x.index_put_({i}, x.index({i}) + x.index({i}));
-        return x;
-      });
+  const auto f = compile([](T& x, const T& i) {
+    x.index_put_({i}, x.index({i}) + x.index({i}));
+    return x;
+  });
   const T x = tensor({{1.5f, -2.f}});
   f(x, tensor({0, 0}));
   expect_floats(x, {3, -4});

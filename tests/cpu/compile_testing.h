@@ -39,6 +39,13 @@ inline void expect_floats(const Tensor& t, const std::vector<float>& expected) {
   expect_values<float>(t, expected);
 }
 
+/// Up to the last digits of functions such as cosine.
+inline void expect_near(const Tensor& t, const std::vector<float>& expected) {
+  const std::vector<float> got = values(t);
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-5f) << i;
+}
+
 inline std::vector<int64_t> numbers(const SizeList& list) {
   return list;
 }
