@@ -285,9 +285,15 @@ Var tensordot_over(Builder& b, const Var& x, const Var& y, const Exprs& x_dims, 
     const auto j = graph::wrap_dim(y_dims[k].value(), y.dim(), "tensordot");
     STAX_CHECK(right.labels[j] >= kEllipsis && summed.insert(static_cast<Label>(i)).second,
                "tensordot: a dimension is given twice");
-    STAX_CHECK(b.env().decide(eq(x.size(i), y.size(j))),
-               "tensordot: dimension {} of size {} meets {} of size {}", i, x.size(i).str(), j,
-               y.size(j).str());
+    // A size of 1 broadcasts: the other tensor is summed.
+    const bool same = b.env().decide(eq(x.size(i), y.size(j)));
+    if (!same && b.env().decide(eq(x.size(i), 1))) {
+      right.value = b.call("sum.dim_IntList", {right.value, Exprs{j}, true, y.dtype()});
+    } else if (!same) {
+      STAX_CHECK(b.env().decide(eq(y.size(j), 1)), "tensordot: dimension {} of size {} meets {} of size {}",
+                 i, x.size(i).str(), j, y.size(j).str());
+      left.value = b.call("sum.dim_IntList", {left.value, Exprs{i}, true, x.dtype()});
+    }
     right.labels[j] = static_cast<Label>(i);
   }
   return contract(b, left, right, [&](Label l) { return summed.count(l) == 0; }).value;

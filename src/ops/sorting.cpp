@@ -282,16 +282,17 @@ std::vector<graph::Op> order_rows() {
                quantile_meta),
       external("nanquantile_rows(Tensor self, Tensor q, int dim, bool keepdim, str interpolation) -> Tensor",
                quantile_meta),
-      composite("quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str "
-                "interpolation='linear') -> Tensor",
-                quantile),
+      // The number first: a tensor parameter would take it too.
       composite("quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
                 "interpolation='linear') -> Tensor",
                 quantile),
-      composite("nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str "
+      composite("quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str "
                 "interpolation='linear') -> Tensor",
                 quantile),
       composite("nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
+                "interpolation='linear') -> Tensor",
+                quantile),
+      composite("nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str "
                 "interpolation='linear') -> Tensor",
                 quantile),
       external("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc_meta),
