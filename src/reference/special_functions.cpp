@@ -65,7 +65,7 @@ double digamma(double x) {
 
 double bessel_i0(double x) {
   x = std::fabs(x);
-  if (std::isnan(x)) return x;
+  if (!std::isfinite(x)) return x;
   if (x < 30) {  // sum of (x^2 / 4)^k / k!^2: every term is positive
     const double q = x * x / 4;
     double term = 1, sum = 1;

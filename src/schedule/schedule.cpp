@@ -52,7 +52,26 @@ std::string group_name(const loops::Program& program, const Group& group, size_t
   return fmt::format("{}_{}", name, number);
 }
 
-/// Intermediates that only `group` touches.
+/// True if every load of `buffer` in the group takes what a store of it left at the same point. Loads whose
+/// mask is never true may lie anywhere.
+bool all_loads_forwarded(const Group& group, BufferId buffer) {
+  const auto accesses = [&](bool store, auto&& accept) {
+    for (const Member& m : group.members) {
+      for (const loops::Inst& inst : m.body) {
+        const bool stores = loops::info(inst.op).kind == loops::OpKind::store;
+        if (inst.buffer != buffer || stores != store || !(stores || inst.op == loops::OpCode::load)) continue;
+        if (!accept(inst)) return false;
+      }
+    }
+    return true;
+  };
+  return accesses(false, [&](const loops::Inst& load) {
+    return load.args.empty() && load.indirect.empty() &&
+           !accesses(true, [&](const loops::Inst& store) { return !(store.index == load.index); });
+  });
+}
+
+/// Intermediates that only `group` touches, and that need no memory in it.
 std::vector<BufferId> local_buffers(const loops::Program& program, const Group& group) {
   if (group.external) return {};
   std::set<int32_t> members;
@@ -68,6 +87,7 @@ std::vector<BufferId> local_buffers(const loops::Program& program, const Group& 
     for (BufferId b : program.nodes[n].reads()) local.erase(b);
     for (BufferId b : program.nodes[n].writes()) local.erase(b);
   }
+  std::erase_if(local, [&](BufferId b) { return !all_loads_forwarded(group, b); });
   return {local.begin(), local.end()};
 }
 

@@ -349,6 +349,12 @@ TEST(Opcodes, InverseErf) {
   EXPECT_TRUE(std::isnan(e[2]) && std::isnan(e[3]));
 }
 
+TEST(Opcodes, BesselFunctionOfInfinity) {
+  const std::vector<double> x = {INFINITY, -INFINITY};
+  EXPECT_EQ(run_one<double>(unary_text("i0", 2, "float64", "float64"), {Data::of(x)}, 2),
+            (std::vector<double>{INFINITY, INFINITY}));
+}
+
 TEST(Opcodes, NextAfterWhereFma) {
   const std::vector<float> x = {1, 0, -1}, y = {2, -1, -1};
   const auto z =

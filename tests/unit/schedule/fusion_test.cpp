@@ -400,6 +400,36 @@ node op1 "copy" [i0 < 64]
   EXPECT_EQ(s.groups().size(), 2u) << s.text();
 }
 
+// The mask is never true: the load lies past the end, and does not depend on the store.
+TEST(Fusion, ABufferThatIsLoadedElsewhereKeepsItsMemory) {
+  const Scheduled s = schedule(R"(
+buffer in0 float32 [1] input
+buffer out0 float32 [] output
+buffer out1 float32 [3] output
+buffer buf0 float32 [1] intermediate
+node op0 "relu" [i0 < 1]
+  v0 = load float32 in0[0]
+  v1 = relu float32 v0
+  store buf0[0] v1
+node op1 "sum" [] [r0 < 3]
+  v0 = index_value int64 r0 + 1
+  v1 = index_value int64 1
+  v2 = lt bool v0 v1
+  v3 = load float32 buf0[r0 + 1] mask v2
+  v4 = reduce_sum float32 v3
+  store out0[0] v4
+node op2 "neg" [i0 < 3]
+  v0 = load float32 buf0[0]
+  v1 = index_value int64 i0 + 1
+  v2 = index_value int64 1
+  v3 = lt bool v1 v2
+  v4 = load float32 buf0[i0 + 1] mask v3
+  v5 = sub float32 v4 v0
+  store out1[i0] v5
+)");
+  for (const Group& g : s.schedule.groups) EXPECT_THAT(g.local, testing::IsEmpty()) << s.text();
+}
+
 TEST(Fusion, WriteAfterReadOfAMutatedInput) {
   // op1 overwrites in0, which op0 reads: at the same element they may fuse, reversed they may not.
   const auto program = [](std::string_view index) {

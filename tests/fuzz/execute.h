@@ -1,0 +1,57 @@
+// Runs programs by the reference executor and as compiled code.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "codegen/cpp/printer.h"
+#include "fuzz/program.h"
+#include "lowering/lowering.h"
+#include "runtime/host_compiler.h"
+#include "runtime/plan_executor.h"
+
+namespace stax::fuzz {
+
+/// What a run left: the results, then the inputs. Empty where an index was out of range.
+struct Outcome {
+  bool failed = false;
+  std::vector<Array> results, inputs;
+};
+
+/// A program lowered once, for both.
+struct Prepared {
+  Program program;
+  lowering::Lowered lowered;
+};
+Prepared prepare(Program program);
+/// Loops, schedule and kernels as text, for looking at one program.
+std::string details(const Prepared& prepared);
+
+Outcome run_reference(const Prepared& prepared);
+/// The program with noise, by the reference executor; its inputs do not include the noise.
+Outcome run_noisy(const Program& program, uint64_t noise_seed);
+
+/// Compiles the kernels of many programs in one run of the host compiler.
+class Batch {
+ public:
+  explicit Batch(runtime::HostCompiler& compiler) : compiler_(compiler) {}
+  /// Adds a program; `prepared` has to live as long as the batch.
+  void add(const Prepared& prepared);
+  int64_t kernels() const { return static_cast<int64_t>(kernels_.size()); }
+  /// Compiles what was added. Throws where the host compiler refuses it.
+  void compile();
+  /// Runs program number `k` of the batch.
+  Outcome run(size_t k) const;
+
+ private:
+  struct Entry {
+    const Prepared* prepared;
+    codegen::Plan plan;
+  };
+  runtime::HostCompiler& compiler_;
+  std::vector<codegen::Kernel> kernels_;
+  std::vector<Entry> entries_;
+  std::vector<std::unique_ptr<runtime::PlanExecutor>> executors_;
+};
+
+}  // namespace stax::fuzz

@@ -1,0 +1,11 @@
+// Makes random programs.
+#pragma once
+
+#include "fuzz/program.h"
+
+namespace stax::fuzz {
+
+/// The program of `seed`: the same on every machine.
+Program generate(uint64_t seed);
+
+}  // namespace stax::fuzz
