@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/convolution.h"
+
 namespace stax::kernels::onednn {
 
 /// c[b] = a[b] * e[b] for matrices of float32: a is m x k, e is k x n. Strides in elements: batch, row,
@@ -22,5 +24,10 @@ bool reads_directly(const std::array<int64_t, 3>& strides, int64_t batch, int64_
 /// Sizes are positive, strides such that reads_directly() holds, c's columns are dense. RuntimeError when
 /// oneDNN fails.
 void matmul(const MatmulProblem& problem, const float* a, const float* b, float* c);
+
+/// The convolution of float32 tensors; `bias` has an element for each channel of y, or is null. False, with
+/// nothing done, where oneDNN has no implementation. RuntimeError when oneDNN fails.
+bool convolution(const ConvolutionProblem& problem, const float* x, const float* weight, const float* bias,
+                 float* y);
 
 }  // namespace stax::kernels::onednn

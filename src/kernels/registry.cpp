@@ -31,6 +31,12 @@ const std::unordered_map<std::string, ExternalFunction>& externals() {
       {"nanquantile_rows", nanquantile},
       {"histc", histc},
       {"combinations", combinations},
+      {"conv1d", convolution},
+      {"conv2d", convolution},
+      {"conv3d", convolution},
+      {"conv_transpose1d", convolution_transposed},
+      {"conv_transpose2d", convolution_transposed},
+      {"conv_transpose3d", convolution_transposed},
   };
   return table;
 }

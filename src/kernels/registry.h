@@ -43,4 +43,8 @@ void repeat_positions(Arguments arguments, const AllocateResult& allocate);
 void repeat_interleave(Arguments arguments, const AllocateResult& allocate);
 void one_hot(Arguments arguments, const AllocateResult& allocate);
 
+// convolution.cpp
+void convolution(Arguments arguments, Results results);
+void convolution_transposed(Arguments arguments, Results results);
+
 }  // namespace stax::kernels

@@ -1,9 +1,197 @@
+// Convolutions: external calls, with padding given by name brought to numbers first.
+#include "graph/builder.h"
+#include "ops/shape_rules.h"
 #include "ops/table.h"
+#include "support/check.h"
+#include "symbolic/shape_env.h"
 
 namespace stax::ops {
+namespace {
+
+using graph::Builder;
+using graph::composite;
+using graph::external;
+using graph::MetaArgs;
+using graph::TensorMeta;
+using graph::Var;
+using graph::VarArgs;
+using Exprs = std::vector<Expr>;
+using Metas = std::vector<TensorMeta>;
+using Vars = std::vector<Var>;
+
+// A list of one entry a spatial dimension; one entry stands for all.
+template <class Args>
+Exprs spatial(const Args& args, std::string_view param, size_t count) {
+  Exprs values = args[param].integers();
+  if (values.size() == 1) values.resize(count, values[0]);
+  STAX_CHECK(values.size() == count, "{}: expected {} to have {} entries, got {}", args.schema().name, param,
+             count, values.size());
+  return values;
+}
+
+void require_all(ShapeEnv& env, const MetaArgs& args, std::string_view param, const Exprs& values,
+                 int64_t least) {
+  for (const Expr v : values) {
+    STAX_CHECK(env.decide(ge(v, least)), "{}: expected {} of at least {}, got {}", args.schema().name, param,
+               least, shape_text(values));
+  }
+}
+
+// What both directions demand of input, weight and bias. Weights are [out, in / groups, window...] or,
+// transposed, [in, out / groups, window...].
+void check_operands(ShapeEnv& env, const MetaArgs& args, size_t count, bool transposed) {
+  const TensorMeta &x = args.tensor(0), &w = args.tensor(1);
+  const std::string& op = args.schema().name;
+  const auto rank = static_cast<int64_t>(count) + 2;
+  const bool batched = x.dim() == rank;
+  STAX_CHECK(w.dim() == rank, "{}: expected a weight of {} dimensions, got shape {}", op, rank,
+             shape_text(w.sizes));
+  STAX_CHECK(batched || x.dim() == rank - 1,
+             "{}: expected an input of {} dimensions, or {} without a batch, got shape {}", op, rank,
+             rank - 1, shape_text(x.sizes));
+  STAX_CHECK(x.dtype == w.dtype, "{}: expected input and weight of one dtype, got {} and {}", op,
+             name(x.dtype), name(w.dtype));
+  const Expr groups = args["groups"].integer(), channels = x.sizes[batched ? 1 : 0];
+  STAX_CHECK(env.decide(gt(groups, 0)), "{}: expected a positive number of groups, got {}", op, groups.str());
+  STAX_CHECK(env.decide(ge(w.sizes[0], groups)) && env.decide(eq(mod(w.sizes[0], groups), 0)),
+             "{}: a weight of shape {} does not divide into {} groups", op, shape_text(w.sizes),
+             groups.str());
+  const Expr expected = transposed ? w.sizes[0] : w.sizes[1] * groups;
+  STAX_CHECK(env.decide(eq(channels, expected)),
+             "{}: expected an input of {} channels for a weight of shape {} and {} groups, got shape {}", op,
+             expected.str(), shape_text(w.sizes), groups.str(), shape_text(x.sizes));
+  if (args["bias"].is_none()) return;
+  const TensorMeta& bias = args["bias"].tensor();
+  const Expr outputs = transposed ? w.sizes[1] * groups : w.sizes[0];
+  STAX_CHECK(bias.dtype == x.dtype, "{}: expected a bias of dtype {}, got {}", op, name(x.dtype),
+             name(bias.dtype));
+  STAX_CHECK(bias.dim() == 1 && env.decide(eq(bias.sizes[0], outputs)),
+             "{}: expected a bias of shape [{}], got {}", op, outputs.str(), shape_text(bias.sizes));
+}
+
+TensorMeta result_meta(ShapeEnv& env, const MetaArgs& args, Expr channels, const Exprs& sizes) {
+  const TensorMeta& x = args.tensor(0);
+  Exprs all;
+  if (x.sizes.size() == sizes.size() + 2) all.push_back(x.sizes[0]);
+  all.push_back(channels);
+  all.insert(all.end(), sizes.begin(), sizes.end());
+  for (const Expr s : sizes) {
+    STAX_CHECK(env.decide(gt(s, 0)),
+               "{}: the result of shape {} would be empty: the window does not fit the input of shape {}",
+               args.schema().name, shape_text(all), shape_text(x.sizes));
+  }
+  return graph::dense(x.dtype, all, x.device);
+}
+
+template <size_t Count>
+Metas conv_meta(ShapeEnv& env, const MetaArgs& args) {
+  const Exprs stride = spatial(args, "stride", Count), padding = spatial(args, "padding", Count),
+              dilation = spatial(args, "dilation", Count);
+  require_all(env, args, "stride", stride, 1);
+  require_all(env, args, "padding", padding, 0);
+  require_all(env, args, "dilation", dilation, 1);
+  check_operands(env, args, Count, false);
+  const TensorMeta &x = args.tensor(0), &w = args.tensor(1);
+  const size_t lead = x.sizes.size() - Count;
+  Exprs sizes;
+  for (size_t d = 0; d < Count; ++d) {
+    const Expr reach = dilation[d] * (w.sizes[d + 2] - 1) + 1;
+    const Expr room = x.sizes[lead + d] + 2 * padding[d] - reach;
+    STAX_CHECK(env.decide(ge(room, 0)), "{}: a window of {} is larger than the padded input {}",
+               args.schema().name, reach.str(), (room + reach).str());
+    sizes.push_back(floor_div(room, stride[d]) + 1);
+  }
+  return {result_meta(env, args, w.sizes[0], sizes)};
+}
+
+template <size_t Count>
+Metas conv_transpose_meta(ShapeEnv& env, const MetaArgs& args) {
+  const Exprs stride = spatial(args, "stride", Count), padding = spatial(args, "padding", Count),
+              output_padding = spatial(args, "output_padding", Count),
+              dilation = spatial(args, "dilation", Count);
+  require_all(env, args, "stride", stride, 1);
+  require_all(env, args, "padding", padding, 0);
+  require_all(env, args, "output_padding", output_padding, 0);
+  require_all(env, args, "dilation", dilation, 1);
+  check_operands(env, args, Count, true);
+  const TensorMeta &x = args.tensor(0), &w = args.tensor(1);
+  const size_t lead = x.sizes.size() - Count;
+  Exprs sizes;
+  for (size_t d = 0; d < Count; ++d) {
+    STAX_CHECK(env.decide(lt(output_padding[d], max(stride[d], dilation[d]))),
+               "{}: expected an output padding below stride or dilation, got {}", args.schema().name,
+               shape_text(output_padding));
+    sizes.push_back((x.sizes[lead + d] - 1) * stride[d] - 2 * padding[d] +
+                    dilation[d] * (w.sizes[d + 2] - 1) + 1 + output_padding[d]);
+  }
+  return {result_meta(env, args, w.sizes[1] * args["groups"].integer(), sizes)};
+}
+
+// padding='valid' is none; padding='same' keeps the sizes, with the odd element behind.
+template <size_t Count>
+Vars conv_named_padding(Builder& b, const VarArgs& a) {
+  const std::string& op = a.schema().name;
+  const std::string& padding = a["padding"].string();
+  const std::string call = op;
+  STAX_CHECK(padding == "same" || padding == "valid", "{}: expected padding 'same' or 'valid', got '{}'", op,
+             padding);
+  Var x = a.tensor(0);
+  const Var w = a.tensor(1);
+  Exprs before(Count, Expr(0));
+  if (padding == "same") {
+    const Exprs stride = spatial(a, "stride", Count), dilation = spatial(a, "dilation", Count);
+    STAX_CHECK(w.dim() == static_cast<int64_t>(Count) + 2, "{}: expected a weight of {} dimensions, got {}",
+               op, Count + 2, shape_text(w.sizes()));
+    Exprs pad(2 * Count, Expr(0));
+    bool uneven = false;
+    for (size_t d = 0; d < Count; ++d) {
+      STAX_CHECK(b.env().decide(eq(stride[d], 1)), "{}: padding 'same' needs a stride of 1, got {}", op,
+                 shape_text(stride));
+      STAX_CHECK(b.env().decide(gt(dilation[d], 0)), "{}: expected a positive dilation, got {}", op,
+                 shape_text(dilation));
+      const Expr total = dilation[d] * (w.size(static_cast<int64_t>(d) + 2) - 1);
+      before[d] = floor_div(total, 2);
+      const Expr more = total - 2 * before[d];
+      uneven |= !more.is(0);
+      pad[2 * (Count - 1 - d) + 1] = more;
+    }
+    if (uneven) x = b.call("constant_pad_nd", {x, pad, 0});
+  }
+  return {b.call(call, {x, w, a["bias"], a["stride"], before, a["dilation"], a["groups"]})};
+}
+
+}  // namespace
 
 std::vector<graph::Op> convolution_rows() {
-  return {};
+  return {
+      external("conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
+               "int[1] dilation=1, int groups=1) -> Tensor",
+               conv_meta<1>),
+      external("conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
+               "int[2] dilation=1, int groups=1) -> Tensor",
+               conv_meta<2>),
+      external("conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, "
+               "int[3] dilation=1, int groups=1) -> Tensor",
+               conv_meta<3>),
+      composite("conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, str "
+                "padding='valid', int[1] dilation=1, int groups=1) -> Tensor",
+                conv_named_padding<1>),
+      composite("conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, str "
+                "padding='valid', int[2] dilation=1, int groups=1) -> Tensor",
+                conv_named_padding<2>),
+      composite("conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, str "
+                "padding='valid', int[3] dilation=1, int groups=1) -> Tensor",
+                conv_named_padding<3>),
+      external("conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] "
+               "padding=0, int[1] output_padding=0, int groups=1, int[1] dilation=1) -> Tensor",
+               conv_transpose_meta<1>),
+      external("conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] "
+               "padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
+               conv_transpose_meta<2>),
+      external("conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] "
+               "padding=0, int[3] output_padding=0, int groups=1, int[3] dilation=1) -> Tensor",
+               conv_transpose_meta<3>),
+  };
 }
 
 }  // namespace stax::ops
