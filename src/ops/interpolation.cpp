@@ -1,0 +1,371 @@
+// Resampling of the spatial dimensions, and moves between channels and space.
+#include <cmath>
+
+#include "graph/builder.h"
+#include "lowering/scalar.h"
+#include "ops/shape_rules.h"
+#include "ops/table.h"
+#include "support/check.h"
+#include "symbolic/shape_env.h"
+
+namespace stax::ops {
+namespace {
+
+using graph::Builder;
+using graph::composite;
+using graph::LazyArgs;
+using graph::lowered;
+using graph::MetaArgs;
+using graph::num;
+using graph::TensorMeta;
+using graph::Var;
+using graph::VarArg;
+using graph::VarArgs;
+using lowering::Index;
+using lowering::Lazy;
+using lowering::Lowering;
+using lowering::V;
+using Exprs = std::vector<Expr>;
+using Lazies = std::vector<Lazy>;
+using Metas = std::vector<TensorMeta>;
+using Vars = std::vector<Var>;
+
+// ---- resampling ----
+
+// One dimension of a resampling. `scale` is the factor that the user gave, 0 where the sizes decide.
+struct Axis {
+  Expr in, out;
+  double scale = 0;
+  bool align_corners = false;
+};
+
+// A sample of the input that a result reads, and its share; no weight means all of it.
+struct Tap {
+  Expr index;
+  V weight;
+};
+
+// Coordinates are computed in float32, or in float64 for float64 tensors, as PyTorch does.
+DType coordinate_dtype(DType dtype) {
+  return dtype == DType::float64 ? DType::float64 : DType::float32;
+}
+
+// Input samples a result sample.
+V step(Lowering& lowering, const Axis& axis, DType dtype) {
+  if (axis.align_corners) {
+    const V last = lowering.number(num(max(axis.out - 1, 1)), dtype);
+    const V span = lowering.number(num(axis.in - 1), dtype) / last;
+    if (const auto n = axis.out.constant()) return *n > 1 ? span : lowering.constant(dtype, 0.0);
+    return where(gt(lowering.index_value(axis.out), lowering.index_value(Expr(1))), span,
+                 lowering.constant(dtype, 0.0));
+  }
+  if (axis.scale > 0) return lowering.constant(dtype, 1 / axis.scale);
+  return lowering.number(num(axis.in), dtype) / lowering.number(num(axis.out), dtype);
+}
+
+// The coordinate in the input of result sample i: samples are points (align_corners), or cells whose centres
+// correspond.
+V coordinate(Lowering& lowering, const Axis& axis, Expr i, DType dtype) {
+  const V at = cast(lowering.index_value(i), dtype), by = step(lowering, axis, dtype);
+  return axis.align_corners ? at * by : (at + 0.5) * by - 0.5;
+}
+
+template <class T>
+int64_t nearest(const Axis& axis, int64_t i, bool exact) {
+  const T by = axis.scale > 0 ? static_cast<T>(1 / axis.scale)
+                              : static_cast<T>(axis.in.value()) / static_cast<T>(axis.out.value());
+  const T at = exact ? (static_cast<T>(i) + T(0.5)) * by : static_cast<T>(i) * by;
+  return std::min(static_cast<int64_t>(std::floor(at)), axis.in.value() - 1);
+}
+
+Expr nearest_exactly(const Axis& axis, Expr i, bool exact) {
+  return exact ? floor_div((2 * i + 1) * axis.in, 2 * axis.out) : floor_div(i * axis.in, axis.out);
+}
+
+// Whether the quotient of integers gives the indices that floating coordinates give.
+bool is_quotient(const Axis& axis, DType dtype, bool exact) {
+  if (!axis.in.is_constant() || !axis.out.is_constant()) return false;
+  for (int64_t i = 0; i < axis.out.value(); ++i) {
+    const int64_t floating =
+        dtype == DType::float64 ? nearest<double>(axis, i, exact) : nearest<float>(axis, i, exact);
+    if (nearest_exactly(axis, Expr(i), exact).value() != floating) return false;
+  }
+  return true;
+}
+
+std::vector<Tap> nearest_taps(Lowering& lowering, const Axis& axis, Expr i, DType dtype, bool exact) {
+  if (is_quotient(axis, dtype, exact)) return {{nearest_exactly(axis, i, exact), {}}};
+  V at = cast(lowering.index_value(i), dtype);
+  if (exact) at = at + 0.5;
+  const V index = cast(floor(at * step(lowering, axis, dtype)), DType::int64);
+  return {{lowering.indirect(minimum(index, lowering.index_value(axis.in - 1))), {}}};
+}
+
+std::vector<Tap> linear_taps(Lowering& lowering, const Axis& axis, Expr i, DType dtype) {
+  const V at = maximum(coordinate(lowering, axis, i, dtype), 0.0);
+  const V last = lowering.index_value(axis.in - 1);
+  const V first = minimum(cast(floor(at), DType::int64), last);
+  const V share = minimum(at - cast(first, dtype), 1.0);
+  const V next = minimum(first + lowering.index_value(Expr(1)), last);
+  return {{lowering.indirect(first), 1.0 - share}, {lowering.indirect(next), share}};
+}
+
+// The cubic convolution kernel with a = -3/4 at distance x: within one sample, and between one and two.
+V cubic_near(V x) {
+  constexpr double a = -0.75;
+  return ((a + 2) * x - (a + 3)) * x * x + 1.0;
+}
+V cubic_far(V x) {
+  constexpr double a = -0.75;
+  return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+}
+
+std::vector<Tap> cubic_taps(Lowering& lowering, const Axis& axis, Expr i, DType dtype) {
+  const V at = coordinate(lowering, axis, i, dtype);
+  const V base = floor(at), t = at - base;
+  const V first = cast(base, DType::int64), last = lowering.index_value(axis.in - 1);
+  const auto sample = [&](int offset) {
+    const V index = first + lowering.index_value(Expr(offset));
+    return lowering.indirect(maximum(minimum(index, last), lowering.index_value(Expr(0))));
+  };
+  return {{sample(-1), cubic_far(t + 1.0)},
+          {sample(0), cubic_near(t)},
+          {sample(1), cubic_near(1.0 - t)},
+          {sample(2), cubic_far(2.0 - t)}};
+}
+
+std::vector<Axis> axes_of(const auto& args, const Exprs& in) {
+  const Exprs& out = args["size"].integers();
+  const std::vector<double>& scales = args["scales"].floats();
+  std::vector<Axis> axes;
+  for (size_t d = 0; d < out.size(); ++d) {
+    axes.push_back({in[in.size() - out.size() + d], out[d], scales.empty() ? 0 : scales[d],
+                    args["align_corners"].boolean()});
+  }
+  return axes;
+}
+
+Metas resample_meta(ShapeEnv&, const MetaArgs& args) {
+  const TensorMeta& x = args.tensor(0);
+  Exprs sizes(x.sizes.begin(), x.sizes.begin() + 2);
+  for (const Axis& a : axes_of(args, x.sizes)) sizes.push_back(a.out);
+  return {graph::dense(x.dtype, sizes, x.device)};
+}
+
+// The weighted sum of the samples that the taps of all dimensions from d on choose.
+V weighted(Lowering& lowering, const Lazy& x, const std::vector<std::vector<Tap>>& taps, size_t d, Index& at,
+           DType dtype) {
+  if (d == taps.size()) {
+    const V value = lowering.load(x, at);
+    return taps[0][0].weight.id < 0 ? value : cast(value, dtype);
+  }
+  V sum;
+  for (const Tap& tap : taps[d]) {
+    at[d + 2] = tap.index;
+    V part = weighted(lowering, x, taps, d + 1, at, dtype);
+    if (tap.weight.id >= 0) part = part * tap.weight;
+    sum = sum.id < 0 ? part : sum + part;
+  }
+  return sum;
+}
+
+Lazies lower_resample(Lowering& lowering, const LazyArgs& args) {
+  const Lazy& x = args.tensor(0);
+  const std::string& mode = args["mode"].string();
+  const std::vector<Axis> axes = axes_of(args, x.sizes);
+  const DType dtype = coordinate_dtype(x.dtype);
+  Exprs sizes(x.sizes.begin(), x.sizes.begin() + 2);
+  for (const Axis& a : axes) sizes.push_back(a.out);
+  return {lowering.pointwise(x.dtype, sizes, [&](const Index& i) {
+    std::vector<std::vector<Tap>> taps;
+    for (size_t d = 0; d < axes.size(); ++d) {
+      const Expr at = i[d + 2];
+      if (mode == "linear") {
+        taps.push_back(linear_taps(lowering, axes[d], at, dtype));
+      } else if (mode == "cubic") {
+        taps.push_back(cubic_taps(lowering, axes[d], at, dtype));
+      } else {
+        taps.push_back(nearest_taps(lowering, axes[d], at, dtype, mode == "nearest-exact"));
+      }
+    }
+    Index at = i;
+    V value = weighted(lowering, x, taps, 0, at, dtype);
+    const bool rounds = taps[0][0].weight.id >= 0 && !is_floating_point(x.dtype);
+    return rounds ? minimum(maximum(round(value), 0.0), 255.0) : value;
+  })};
+}
+
+// ---- interpolate ----
+
+struct Mode {
+  std::string_view name, kind;
+  int64_t spatial;  // dimensions that it takes, 0: one to three
+};
+
+constexpr Mode kModes[] = {
+    {"nearest", "nearest", 0},  {"nearest-exact", "nearest-exact", 0},
+    {"linear", "linear", 1},    {"bilinear", "linear", 2},
+    {"trilinear", "linear", 3}, {"bicubic", "cubic", 2},
+    {"area", "area", 0},
+};
+
+const Mode& find_mode(const std::string& name, int64_t spatial) {
+  for (const Mode& m : kModes) {
+    if (m.name != name) continue;
+    STAX_CHECK(m.spatial == spatial || (m.spatial == 0 && spatial >= 1 && spatial <= 3),
+               "interpolate: mode '{}' does not take {} spatial dimensions", name, spatial);
+    return m;
+  }
+  STAX_CHECK(false,
+             "interpolate: expected a mode of nearest, nearest-exact, linear, bilinear, bicubic, "
+             "trilinear or area, got '{}'",
+             name);
+  __builtin_unreachable();
+}
+
+// floor(size * scale). A symbolic size needs a scale that is a short binary fraction.
+Expr scaled_size(Expr size, double scale) {
+  if (const auto n = size.constant())
+    return Expr(static_cast<int64_t>(std::floor(static_cast<double>(*n) * scale)));
+  constexpr double kDenominator = 1 << 16;
+  const double numerator = scale * kDenominator;
+  STAX_CHECK(numerator == std::floor(numerator) && numerator < 1e12,
+             "interpolate: a changing size {} cannot be scaled by {} exactly; pass size instead", size.str(),
+             scale);
+  return floor_div(size * Expr(static_cast<int64_t>(numerator)), Expr(int64_t{1} << 16));
+}
+
+Var interpolate(Builder& b, const Var& x, const Exprs* size, std::vector<double> scales,
+                const std::string& mode_name, const VarArg& align, const VarArg& recompute) {
+  const int64_t spatial = x.dim() - 2;
+  const Mode& mode = find_mode(mode_name, spatial);
+  STAX_CHECK((size == nullptr) != scales.empty(),
+             "interpolate: expected either a size or a scale factor, got {}", size ? "both" : "neither");
+  const bool weighs = mode.kind == "linear" || mode.kind == "cubic";
+  STAX_CHECK(weighs || align.is_none(), "interpolate: align_corners does not apply to mode '{}'", mode.name);
+  const bool recomputes = !recompute.is_none() && recompute.boolean();
+  STAX_CHECK(!size || !recomputes, "interpolate: recompute_scale_factor does not apply to a given size");
+  const size_t given = size ? size->size() : scales.size();
+  STAX_CHECK(given == static_cast<size_t>(spatial), "interpolate: expected {} sizes or scale factors, got {}",
+             spatial, given);
+  Exprs out;
+  for (int64_t d = 0; d < spatial; ++d) {
+    STAX_CHECK(b.env().decide(gt(x.size(d + 2), 0)), "interpolate: input of shape {} has no samples",
+               shape_text(x.sizes()));
+    out.push_back(size ? (*size)[d] : scaled_size(x.size(d + 2), scales[d]));
+    STAX_CHECK(b.env().decide(gt(out.back(), 0)), "interpolate: expected a positive output size, got {}",
+               out.back().str());
+  }
+  if (recomputes) scales.clear();
+  if (mode.kind == "area") {
+    static constexpr const char* kPools[] = {"adaptive_avg_pool1d", "adaptive_avg_pool2d",
+                                             "adaptive_avg_pool3d"};
+    return b.call(kPools[spatial - 1], {x, out});
+  }
+  STAX_CHECK(!weighs || is_floating_point(x.dtype()) || x.dtype() == DType::uint8,
+             "interpolate: mode '{}' takes floating dtypes and uint8, got {}", mode.name, name(x.dtype()));
+  return b.call("_resample", {x, out, scales, std::string(mode.kind), !align.is_none() && align.boolean()});
+}
+
+void check_antialias(const VarArgs& a) {
+  STAX_CHECK(!a["antialias"].boolean(), "interpolate: antialias is not supported; pass antialias=False");
+}
+
+Vars interpolate_lists(Builder& b, const VarArgs& a) {
+  check_antialias(a);
+  return {interpolate(b, a.tensor(0), a[1].is_none() ? nullptr : &a[1].integers(),
+                      a[2].is_none() ? std::vector<double>() : a[2].floats(), a[3].string(), a[4], a[5])};
+}
+
+// One size or scale for all spatial dimensions.
+Vars interpolate_numbers(Builder& b, const VarArgs& a) {
+  check_antialias(a);
+  const Var x = a.tensor(0);
+  const auto spatial = static_cast<size_t>(std::max<int64_t>(x.dim() - 2, 0));
+  const Exprs sizes(spatial, a[1].is_none() ? Expr(0) : a[1].integer());
+  const std::vector<double> scales(a[2].is_none() ? 0 : spatial, a[2].is_none() ? 0.0 : a[2].floating());
+  return {interpolate(b, x, a[1].is_none() ? nullptr : &sizes, scales, a[3].string(), a[4], a[5])};
+}
+
+// The older names of interpolate.
+Var upsample(Builder& b, const VarArgs& a, const char* mode, const VarArg& align) {
+  const bool numbers = a[1].is_number() || a[2].is_number();
+  return b.call(numbers ? "interpolate.number" : "interpolate", {a[0], a[1], a[2], mode, align});
+}
+
+Vars upsample_nearest(Builder& b, const VarArgs& a) {
+  return {upsample(b, a, "nearest", VarArg())};
+}
+
+Vars upsample_bilinear(Builder& b, const VarArgs& a) {
+  return {upsample(b, a, "bilinear", true)};
+}
+
+// ---- channels and space ----
+
+// [..., c * r * r, h, w] -> [..., c, h * r, w * r].
+Vars pixel_shuffle(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0);
+  const Expr r = a[1].integer();
+  STAX_CHECK(x.dim() >= 3, "pixel_shuffle: expected at least 3 dimensions, got shape {}",
+             shape_text(x.sizes()));
+  STAX_CHECK(b.env().decide(gt(r, 0)) && b.env().decide(eq(mod(x.size(-3), r * r), 0)),
+             "pixel_shuffle: {} channels do not divide by the square of the factor {}", x.size(-3).str(),
+             r.str());
+  const Expr c = floor_div(x.size(-3), r * r), h = x.size(-2), w = x.size(-1);
+  const int64_t lead = x.dim() - 3;
+  Exprs split(x.sizes().begin(), x.sizes().end() - 3), merged = split, order;
+  for (const Expr e : {c, r, r, h, w}) split.push_back(e);
+  for (const Expr e : {c, h * r, w * r}) merged.push_back(e);
+  for (int64_t d = 0; d < lead; ++d) order.emplace_back(d);
+  for (const int64_t d : {0, 3, 1, 4, 2}) order.emplace_back(lead + d);
+  return {b.call("reshape_copy", {b.call("permute", {b.call("reshape", {x, split}), order}), merged})};
+}
+
+// [..., c, h * r, w * r] -> [..., c * r * r, h, w].
+Vars pixel_unshuffle(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0);
+  const Expr r = a[1].integer();
+  STAX_CHECK(x.dim() >= 3, "pixel_unshuffle: expected at least 3 dimensions, got shape {}",
+             shape_text(x.sizes()));
+  STAX_CHECK(b.env().decide(gt(r, 0)) && b.env().decide(eq(mod(x.size(-2), r), 0)) &&
+                 b.env().decide(eq(mod(x.size(-1), r), 0)),
+             "pixel_unshuffle: a shape {} does not divide by the factor {}", shape_text(x.sizes()), r.str());
+  const Expr c = x.size(-3), h = floor_div(x.size(-2), r), w = floor_div(x.size(-1), r);
+  const int64_t lead = x.dim() - 3;
+  Exprs split(x.sizes().begin(), x.sizes().end() - 3), merged = split, order;
+  for (const Expr e : {c, h, r, w, r}) split.push_back(e);
+  for (const Expr e : {c * r * r, h, w}) merged.push_back(e);
+  for (int64_t d = 0; d < lead; ++d) order.emplace_back(d);
+  for (const int64_t d : {0, 2, 4, 1, 3}) order.emplace_back(lead + d);
+  return {b.call("reshape_copy", {b.call("permute", {b.call("reshape", {x, split}), order}), merged})};
+}
+
+}  // namespace
+
+std::vector<graph::Op> interpolation_rows() {
+  return {
+      composite(
+          "interpolate(Tensor input, int[]? size=None, float[]? scale_factor=None, str mode='nearest', "
+          "bool? align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor",
+          interpolate_lists),
+      composite("interpolate.number(Tensor input, int? size=None, float? scale_factor=None, str "
+                "mode='nearest', bool? align_corners=None, bool? recompute_scale_factor=None, bool "
+                "antialias=False) -> Tensor",
+                interpolate_numbers),
+      composite("upsample_nearest(Tensor input, int[]? size=None, float[]? scale_factor=None) -> Tensor",
+                upsample_nearest),
+      composite("upsample_nearest.number(Tensor input, int? size=None, float? scale_factor=None) -> Tensor",
+                upsample_nearest),
+      composite("upsample_bilinear(Tensor input, int[]? size=None, float[]? scale_factor=None) -> Tensor",
+                upsample_bilinear),
+      composite("upsample_bilinear.number(Tensor input, int? size=None, float? scale_factor=None) -> Tensor",
+                upsample_bilinear),
+      lowered("_resample(Tensor input, int[] size, float[] scales, str mode, bool align_corners) -> Tensor",
+              resample_meta, lower_resample),
+      composite("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle),
+      composite("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle),
+  };
+}
+
+}  // namespace stax::ops
