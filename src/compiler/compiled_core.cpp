@@ -136,10 +136,17 @@ Key relaxed_key(const Leaves& leaves, const CallTensors& call, const capture::Ca
                         std::any_of(exact.begin(), exact.end(), [&](const compiler::TensorKey& t) {
                           return t.alias == static_cast<int32_t>(k);
                         });
-    key.tensors[k].offset_matters = shares || captured == nullptr || captured->offset_matters[k] != 0;
+    key.tensors[k].offset_matters = shares || (captured != nullptr && captured->offset_matters[k] != 0);
   }
   for (size_t k = 0; k < key.numbers.size(); ++k) {
     if (captured == nullptr || !captured->number_matters[k]) key.numbers[k].reset();
+  }
+  if (captured != nullptr) {
+    std::vector<const Storage*> storages;
+    for (const capture::CapturedInput& input : captured->inputs) {
+      if (input.tensor.defined()) storages.push_back(strided(input.tensor).storage().get());
+    }
+    key.guard_captured(std::move(storages), call, !captured->graph.write_backs.empty());
   }
   return key;
 }
@@ -193,6 +200,9 @@ EntryPtr CompiledCore::State::compile(const Leaves& leaves, const CallTensors& t
   }
   entry->wanted = std::move(outcome.wanted);
   entry->prototype = call.take_prototype();
+  if (log::enabled(Channel::guards)) {
+    for (const std::string& guard : entry->key.conditions()) log::write(Channel::guards, guard);
+  }
   entry->program =
       CompiledProgram::make(std::move(*outcome.captured), pipeline_options(), options.backend == "debug");
   return entry;

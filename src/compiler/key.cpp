@@ -40,6 +40,7 @@ std::string text_of(const TensorKey& key) {
   }
   if (key.device.type != DeviceType::cpu) text += " on " + key.device.str();
   if (key.offset_matters) text += fmt::format(" at offset {}", key.offset);
+  if (key.captured >= 0) text += ", in the memory of a captured tensor";
   if (key.alias >= 0) text += fmt::format(", in the memory of tensor {}", key.alias);
   return text;
 }
@@ -62,6 +63,12 @@ bool fits(const TensorKey& key, const StridedImpl& impl, int32_t alias) {
          same_extents(key.extents, impl) &&
          (!key.offset_matters || (key.offset == static_cast<int64_t>(impl.offset()) &&
                                   key.storage_bytes == impl.storage()->bytes()));
+}
+
+/// Position of the argument's storage in `captured`, or -1.
+int32_t captured_index(const std::vector<const Storage*>& captured, const StridedImpl& impl) {
+  const auto at = std::find(captured.begin(), captured.end(), impl.storage().get());
+  return at == captured.end() ? -1 : static_cast<int32_t>(at - captured.begin());
 }
 
 bool same_number(const Scalar& a, const Scalar& b) {
@@ -102,6 +109,7 @@ bool Key::matches(const detail::Leaves& leaves, const CallTensors& call) const {
   }
   for (size_t k = 0; k < tensors.size(); ++k) {
     if (!fits(tensors[k], *call.tensors[k], call.alias[k])) return false;
+    if (!captured.empty() && captured_index(captured, *call.tensors[k]) != tensors[k].captured) return false;
   }
   for (size_t k = 0; k < numbers.size(); ++k) {
     if (numbers[k] && !same_number(*numbers[k], *leaves.numbers[k])) return false;
@@ -115,6 +123,16 @@ bool Key::same(const Key& other) const {
     return false;
   }
   return conditions() == other.conditions();
+}
+
+void Key::guard_captured(std::vector<const Storage*> storages, const CallTensors& call, bool always) {
+  bool shares = false;
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    tensors[k].captured = captured_index(storages, *call.tensors[k]);
+    shares = shares || tensors[k].captured >= 0;
+    tensors[k].offset_matters = tensors[k].offset_matters || tensors[k].captured >= 0;
+  }
+  if (shares || always) captured = std::move(storages);
 }
 
 std::string Key::str() const {
@@ -146,8 +164,9 @@ std::string Key::misfit(const detail::Leaves& leaves, const CallTensors& call) c
     return "a constant, a container's length or an argument's type differs";
   }
   for (size_t k = 0; k < tensors.size(); ++k) {
-    if (fits(tensors[k], *call.tensors[k], call.alias[k])) continue;
     TensorKey got = key_of(call, k);
+    if (!captured.empty()) got.captured = captured_index(captured, *call.tensors[k]);
+    if (got.captured == tensors[k].captured && fits(tensors[k], *call.tensors[k], call.alias[k])) continue;
     got.offset_matters = tensors[k].offset_matters;
     return fmt::format("tensor {}: expected {}, got {}", k, text_of(tensors[k]), text_of(got));
   }

@@ -25,17 +25,22 @@ struct TensorKey {
   bool offset_matters = false;
   int64_t storage_bytes = -1;  // of the memory behind it, where that matters
   int32_t alias = -1;          // the first argument over the same storage, or -1
+  int32_t captured = -1;       // the captured tensor over the same storage (Key::captured), or -1
 };
 
 struct Key {
   std::vector<uint64_t> words;
   std::vector<TensorKey> tensors;
   std::vector<std::optional<Scalar>> numbers;  // values that matter
+  std::vector<const Storage*> captured;        // storages of captured tensors, where sharing them matters
 
   /// The key that only this call and calls like it have: everything matters.
   static Key of(const detail::Leaves& leaves, const CallTensors& tensors);
   bool matches(const detail::Leaves& leaves, const CallTensors& tensors) const;
   bool same(const Key& other) const;
+  /// Asks that the arguments share the storages of captured tensors as they do in this call; where none does,
+  /// only if `always`.
+  void guard_captured(std::vector<const Storage*> storages, const CallTensors& call, bool always);
   /// "float32[64, 128], float32[128]".
   std::string str() const;
   /// What has to hold, one condition each.

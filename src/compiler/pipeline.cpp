@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "compiler/constant_evaluator.h"
 #include "device/cpu_info.h"
 #include "graph/pass_table.h"
 #include "kernels/external.h"
@@ -93,7 +94,7 @@ Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& opti
   Stages stages;
   stages.captured = graph;
   stages.target = "cpu:" + device::cpu_target().name;
-  stages.graph = graph::run_passes({ops::table(), env}, std::move(graph));
+  stages.graph = graph::run_passes({ops::table(), env, evaluate_constants}, std::move(graph));
   if (log::enabled(Channel::graph)) log::write(Channel::graph, "\n" + stages.graph.str());
   lowering::Lowered lowered = lowering::lower(ops::table(), stages.graph, env);
   stages.program = std::move(lowered.program);

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::array<Pass, 4> kPasses = {{
     {"decompose", decompose, "", "no composite or decomposed operator is left"},
-    {"fold_constants", fold_constants, "decompositions done, so that the evaluator can lower what it is given",
+    {"fold_constants", fold_constants,
+     "decompositions done, so that the evaluator can lower what it is given",
      "small values that depend on no input are constants, with the bits that running would give"},
     {"merge_common", merge_common, "", "no two nodes compute the same value"},
     {"remove_dead", remove_dead, "", "every node is needed by an output or a write-back"},

@@ -217,40 +217,69 @@ TEST(CompileThreads, AFunctionThatCallsItself) {
 }
 
 // Another process: this test program again, with one test that is off by default.
-class Process : public testing::Test {
- protected:
-  static ProcessResult run(const std::string& cache, const std::string& compiler) {
-    return run_process({"/usr/bin/env", "STAX_CACHE_DIR=" + cache, "STAX_CXX=" + compiler,
-                        std::string(STAX_TEST_PROGRAMS) + "/test_cpu", "--gtest_also_run_disabled_tests",
-                        "--gtest_filter=CompileChild.DISABLED_*"});
-  }
-};
+ProcessResult run_child(const std::string& test, const std::vector<std::string>& environment) {
+  std::vector<std::string> command = {"/usr/bin/env"};
+  command.insert(command.end(), environment.begin(), environment.end());
+  command.push_back(std::string(STAX_TEST_PROGRAMS) + "/test_cpu");
+  command.push_back("--gtest_also_run_disabled_tests");
+  command.push_back("--gtest_filter=CompileChild.DISABLED_" + test);
+  return run_process(command);
+}
 
 TEST(CompileChild, DISABLED_Sum) {
   const auto f = compile([](const T& x) { return (x * 3 + 1).sum(0); });
   expect_floats(f(ones({2, 3})), {8, 8, 8});
 }
 
-TEST_F(Process, FindsKernelsOfAnotherProcess) {
+TEST(CompileChild, DISABLED_ChangingCapture) {
+  double number = 1;
+  const auto f = compile([&](const T& x) { return x + number; });
+  expect_floats(f(zeros({2})), {1, 1});
+  number = 2;
+  expect_floats(f(zeros({2})), {1, 1});
+  expect_floats(f(zeros({3})), {2, 2, 2});
+}
+
+TEST(CompileProcess, FindsKernelsOfAnotherProcess) {
   const TemporaryFolder folder(temporary_root(), "stax-test-");
   const std::string log = folder.path() + "/calls", wrapper = folder.path() + "/cxx";
   std::ofstream(wrapper) << "#!/bin/sh\necho run >> " << log << "\nexec c++ \"$@\"\n";
   ASSERT_EQ(std::system(("chmod +x " + wrapper).c_str()), 0);
-  const std::string cache = folder.path() + "/cache";
-  const ProcessResult first = run(cache, wrapper);
+  const std::vector<std::string> environment = {"STAX_CACHE_DIR=" + folder.path() + "/cache",
+                                                "STAX_CXX=" + wrapper};
+  const ProcessResult first = run_child("Sum", environment);
   ASSERT_TRUE(first.ok()) << first.output << first.errors;
   const auto calls = read_file(log);
   ASSERT_TRUE(calls);
-  const ProcessResult second = run(cache, wrapper);
+  const ProcessResult second = run_child("Sum", environment);
   ASSERT_TRUE(second.ok()) << second.output << second.errors;
   EXPECT_EQ(*read_file(log), *calls);
 }
 
-TEST_F(Process, RunsWithoutACompiler) {
+TEST(CompileProcess, RunsWithoutACompiler) {
   const TemporaryFolder folder(temporary_root(), "stax-test-");
-  const ProcessResult result = run(folder.path() + "/cache", "/nowhere/c++");
+  const ProcessResult result =
+      run_child("Sum", {"STAX_CACHE_DIR=" + folder.path() + "/cache", "STAX_CXX=/nowhere/c++"});
   EXPECT_TRUE(result.ok()) << result.output << result.errors;
   EXPECT_NE(result.errors.find("/nowhere/c++"), std::string::npos) << result.errors;
+}
+
+TEST(CompileProcess, RetracesAndReportsWhatChanged) {
+  const ProcessResult result = run_child("ChangingCapture", {"STAX_CHECK=retrace"});
+  EXPECT_TRUE(result.ok()) << result.output << result.errors;
+  EXPECT_NE(result.errors.find("does something else now"), std::string::npos) << result.errors;
+  EXPECT_NE(result.errors.find("add.Tensor(%arg, 2.0, 1)"), std::string::npos) << result.errors;
+}
+
+TEST(CompileProcess, LogsWhatIsCompiledAndWhy) {
+  const ProcessResult result = run_child("ChangingCapture", {"STAX_LOG=recompiles,kernels,guards"});
+  EXPECT_TRUE(result.ok()) << result.output << result.errors;
+  EXPECT_NE(result.errors.find("[recompiles] compiling for (float32[3]"), std::string::npos) << result.errors;
+  EXPECT_NE(result.errors.find("artifact 0: tensor 0: expected float32[2], got float32[3]"),
+            std::string::npos)
+      << result.errors;
+  EXPECT_NE(result.errors.find("[guards] tensor 0 is float32[3]"), std::string::npos) << result.errors;
+  EXPECT_NE(result.errors.find("[kernels] 1 kernels in 1 modules"), std::string::npos) << result.errors;
 }
 
 }  // namespace

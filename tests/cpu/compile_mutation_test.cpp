@@ -240,6 +240,28 @@ TEST(Mutation, UpdatesCapturedTensors) {
   EXPECT_EQ(f.artifacts().size(), 1u);
 }
 
+TEST(Mutation, SeesArgumentsThatAreCapturedToo) {
+  const T w = ones({2});
+  const auto f = compile(
+      [&](const T& x) {
+        w.mul_(3);
+        return x + w;
+      },
+      strict());
+  expect_floats(f(ones({2})), {4, 4});
+  expect_floats(f(w), {18, 18});
+  expect_floats(f(ones({2})), {28, 28});
+  EXPECT_EQ(f.artifacts().size(), 2u);
+}
+
+TEST(Mutation, UpdatesInPlaceInOneKernel) {
+  const auto f = compile([](const T& x) { x.mul_(2).add_(1); }, strict());
+  const T x = ones({3});
+  f(x);
+  expect_floats(x, {3, 3, 3});
+  EXPECT_EQ(kernel_count(f), 1u);
+}
+
 TEST(Mutation, GathersBeforeItScatters) {  // C079
   const auto f = compile([](T& x, const T& i) {
     x.index_put_({i}, x.index({i}) + x.index({i}));
