@@ -164,6 +164,7 @@ class Printer {
       }
       case Access::contiguous:
         if (s.partial) return out_.line("storen_{}({}, v{}, n);", type, pointer(s), value);
+        if (s.stream && s.aligned) return out_.line("stream_{}({}, v{});", type, pointer(s), value);
         if (!s.stream) return out_.line("store_{}({}, v{});", type, pointer(s), value);
         return out_.line(
             "if (k_room({0}, {1}, {2}) == {2}) stream_{3}({0}, v{4}); else store_{3}({0}, v{4});", pointer(s),

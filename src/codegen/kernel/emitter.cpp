@@ -44,7 +44,65 @@ Constant number(DType dtype, int64_t value) {
   return is_floating_point(dtype) ? Constant::of(static_cast<double>(value)) : Constant::of(value);
 }
 
+/// How many vectors to compute alternately in a loop over `body`: what the registers hold, and 1 unless it is
+/// a long chain of cheap instructions between loads and stores of vectors.
+int32_t interleaved_copies(const std::vector<Statement>& body, int vector_bytes) {
+  constexpr size_t kFewest = 8, kMost = 64;
+  std::map<Var, size_t> last_use;
+  size_t computed = 0;
+  for (size_t i = 0; i < body.size(); ++i) {
+    const Statement& s = body[i];
+    const bool regular = s.mask < 0 && s.access != Access::indexed;
+    if (s.action == Action::compute) {
+      if (++computed > kMost || is_costly(s.op)) return 1;
+    } else if (s.action == Action::store ? !regular || s.access != Access::contiguous
+                                         : s.action != Action::constant && s.action != Action::scalar &&
+                                               !(s.action == Action::load && regular)) {
+      return 1;
+    }
+    for (Var a : s.args) last_use[a] = i;
+  }
+  for (const Statement& s : body)
+    if (s.action == Action::constant || s.action == Action::scalar) last_use.erase(s.out);
+  if (computed < kFewest) return 1;
+  size_t live = 0, most = 0, shared = 0;
+  std::vector<int> ends(body.size());
+  for (const auto& [var, at] : last_use) ++ends[at];
+  for (size_t i = 0; i < body.size(); ++i) {
+    const Statement& s = body[i];
+    const bool same = s.action == Action::constant || s.action == Action::scalar ||
+                      (s.action == Action::load && s.access == Access::uniform);
+    if (same) {
+      ++shared;
+      continue;
+    }
+    live += s.out >= 0;
+    most = std::max(most, live);
+    live -= std::min(live, static_cast<size_t>(ends[i]));
+  }
+  const size_t registers = vector_bytes >= 64 ? 32 : 16;
+  for (int32_t n : {4, 2})
+    if (shared + n * most + 2 <= registers) return n;
+  return 1;
+}
+
 }  // namespace
+
+bool is_costly(OpCode op) {
+  if (op >= OpCode::exp && op <= OpCode::i0) return true;
+  switch (op) {
+    case OpCode::pow:
+    case OpCode::atan2:
+    case OpCode::random_bits:
+    case OpCode::floor_div:
+    case OpCode::remainder:
+    case OpCode::fmod:
+    case OpCode::gcd:
+      return true;
+    default:
+      return false;
+  }
+}
 
 Constant identity_of(OpCode op, DType dtype) {
   switch (op) {
@@ -173,13 +231,9 @@ void Emitter::vector_loop(Symbol symbol, Expr lo, Expr hi, const Body& body, con
       const Expr step = let(min(count, hi - Expr(symbol)));
       Statement when{.action = Action::when, .index = Expr(lanes - 1), .end = step};
       in(when.body, [&] {
-        Statement full{.action = Action::loop,
-                       .end = hi - Expr(lanes - 1),
-                       .step = lanes,
-                       .symbol = symbol,
-                       .open = true};
-        in(full.body, body);
-        add(std::move(full));
+        aligned_ = aligned;
+        full_vectors(symbol, hi, body);
+        aligned_ = nullptr;
       });
       in(when.other, [&] {
         tail_part(step);
@@ -190,21 +244,50 @@ void Emitter::vector_loop(Symbol symbol, Expr lo, Expr hi, const Body& body, con
     add(std::move(outer));
     return;
   }
-  if (extent && *extent % lanes == 0) return loop(symbol, lo, hi, lanes, body);
+  if (extent && *extent % lanes == 0) {
+    Statement even{.action = Action::loop, .index = lo, .end = hi, .step = lanes, .symbol = symbol};
+    in(even.body, body);
+    if (*extent < 8 * lanes || interleaved_copies(even.body, kernel_.vector_bytes) == 1)
+      return void(add(std::move(even)));
+  }
   Statement block{.action = Action::block};
   in(block.body, [&] {
     add({.action = Action::let, .index = lo, .symbol = symbol});
-    if (!extent || *extent >= lanes) {
-      Statement full{
-          .action = Action::loop, .end = hi - Expr(lanes - 1), .step = lanes, .symbol = symbol, .open = true};
-      in(full.body, body);
-      add(std::move(full));
-    }
+    if (!extent || *extent >= lanes) full_vectors(symbol, hi, body);
+    if (extent && *extent % lanes == 0) return;
     Statement when{.action = Action::when, .index = symbol, .end = hi};
     in(when.body, [&] { tail_part(hi - Expr(symbol)); });
     add(std::move(when));
   });
   add(std::move(block));
+}
+
+/// The full vectors from `symbol` on. A chain of cheap instructions is written for several vectors at once,
+/// an instruction of each in turn: then the processor finds independent work within its window.
+void Emitter::full_vectors(Symbol symbol, Expr hi, const Body& body) {
+  const int64_t lanes = layout_.lanes;
+  auto open_loop = [&](int64_t copies) {
+    return Statement{.action = Action::loop,
+                     .end = hi - Expr(copies * lanes - 1),
+                     .step = copies * lanes,
+                     .symbol = symbol,
+                     .open = true};
+  };
+  Statement one = open_loop(1);
+  in(one.body, body);
+  if (const int32_t n = interleaved_copies(one.body, kernel_.vector_bytes); n > 1) {
+    std::vector<std::vector<Statement>> copies(static_cast<size_t>(n));
+    for (int32_t k = 0; k < n; ++k) {
+      shift(symbol, k * lanes);
+      in(copies[k], body);
+    }
+    shift(symbol, 0);
+    Statement several = open_loop(n);
+    for (size_t i = 0; i < one.body.size(); ++i)
+      for (auto& copy : copies) several.body.push_back(std::move(copy[i]));
+    add(std::move(several));
+  }
+  add(std::move(one));
 }
 
 Symbol Emitter::let(Expr value) {
@@ -397,6 +480,10 @@ void Emitter::emit_store(const Inst& inst) {
     }
   }
   s.stream = s.action == Action::store && layout_.stream && s.access == Access::contiguous && !partial_;
+  if (s.stream && aligned_ != nullptr && aligned_->pointer == s.pointer) {
+    const auto apart = (s.index - aligned_->index).constant();
+    s.aligned = apart && *apart % layout_.lanes == 0;
+  }
   add(std::move(s));
 }
 

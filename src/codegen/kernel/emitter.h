@@ -15,6 +15,9 @@ loops::Constant identity_of(loops::OpCode op, DType dtype);
 /// The binary instruction that folds two partial results of a reduction or scan.
 loops::OpCode fold_of(loops::OpCode op);
 
+/// True for functions of many instructions: exponentials, trigonometry, remainders.
+bool is_costly(loops::OpCode op);
+
 /// Statements under construction, and the vectors that hold values at this point of them.
 class Emitter {
  public:
@@ -68,6 +71,7 @@ class Emitter {
 
  private:
   void find_varying();
+  void full_vectors(Symbol symbol, Expr hi, const Body& body);
   void emit_load(loops::ValueId id, const loops::Inst& inst);
   void emit_store(const loops::Inst& inst);
   int32_t argument(loops::BufferId buffer, bool written);
@@ -82,6 +86,7 @@ class Emitter {
   std::map<loops::BufferId, int32_t> arguments_;
   bool partial_ = false;
   Var tail_ = -1;
+  const Statement* aligned_ = nullptr;  // an access that is aligned in the vectors at hand
   Symbol shifted_;
   int64_t offset_ = 0;
   Var next_var_ = 0;

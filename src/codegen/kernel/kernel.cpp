@@ -128,14 +128,21 @@ void collect_symbols(const std::vector<Statement>& list, std::set<Symbol>& symbo
 /// Work worth a thread: about this many elements.
 constexpr int64_t kGrainElements = 32768;
 
-Expr grain_of(const schedule::Group& group, const Layout& layout, Expr points) {
+Expr grain_of(const schedule::Group& group, const Layout& layout, Expr points, int32_t processors) {
   int64_t all = 1;
   for (Expr e : group.ranges) all *= std::max<int64_t>(1, likely_extent(e));
   for (Expr e : group.reduction_ranges) all *= std::max<int64_t>(1, likely_extent(e));
   const int64_t each = std::max<int64_t>(1, all / std::max<int64_t>(1, likely_extent(points)));
   int64_t grain = std::max<int64_t>(1, kGrainElements / each);
   // Threads that share a row take whole runs of it.
-  if (layout.shares_vector) grain = (std::max<int64_t>(grain, layout.block > 0 ? 512 : 64) + 63) / 64 * 64;
+  if (!layout.shares_vector) return grain;
+  int64_t least = 64;
+  if (layout.block > 0) {
+    // Memory gives long runs of a row faster: no more parts than threads, up to a block.
+    const int64_t part = (likely_extent(points) + processors - 1) / std::max(1, processors);
+    least = std::max<int64_t>(512, std::min(part, layout.block));
+  }
+  grain = (std::max(grain, least) + 63) / 64 * 64;
   return grain;
 }
 
@@ -157,7 +164,7 @@ Kernel make_kernel(const loops::Program& program, const schedule::Group& group,
   nest.write();
   const Expr points = nest.points();
   kernel.info.parallel_extent = layout.serial ? Expr(1) : points;
-  kernel.info.grain = grain_of(group, layout, points);
+  kernel.info.grain = grain_of(group, layout, points, target.processors);
   std::set<Symbol> symbols;
   collect_symbols(kernel.body, symbols);
   kernel.info.symbols.assign(symbols.begin(), symbols.end());

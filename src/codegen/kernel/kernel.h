@@ -75,6 +75,7 @@ struct Statement {
   Var mask = -1;         // access: lanes that are on
   bool partial = false;  // access: only the lanes of the tail in force; wrap of check
   bool stream = false;   // contiguous store past the caches where it is aligned
+  bool aligned = false;  // ... which it always is
   Symbol symbol;
   bool open = false;
   int32_t unroll = 0;  // loop: unroll this often (a hint)

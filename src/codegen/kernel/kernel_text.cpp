@@ -29,7 +29,7 @@ std::string access_text(const Statement& s) {
   if (s.access == Access::strided) text += fmt::format(" stride {}", s.stride.str());
   if (s.access == Access::indexed) text += fmt::format(" at v{}", s.lane_index);
   if (s.mask >= 0) text += fmt::format(" mask v{}", s.mask);
-  return text + (s.partial ? " partial" : "") + (s.stream ? " stream" : "");
+  return text + (s.partial ? " partial" : "") + (s.aligned ? " aligned" : "") + (s.stream ? " stream" : "");
 }
 
 std::string head(const Statement& s) {

@@ -14,7 +14,7 @@ constexpr int64_t kGuessedExtent = 256;
 /// Rows of a reduction from which its accumulators are kept in arrays over a block of columns, so that each
 /// row is read in long runs.
 constexpr int64_t kLongColumn = 32;
-constexpr int64_t kBlockBytes = 8192;
+constexpr int64_t kBlockBytes = 16 << 10;
 /// What several passes over the same columns may fill.
 constexpr int64_t kCachedBytes = 512 << 10;
 constexpr int32_t kTile = 64;

@@ -37,10 +37,7 @@ bool is_store(OpCode op) {
 
 /// Costs more than reading the value back from the first-level cache.
 bool is_expensive(const Inst& inst) {
-  if (!inst.indirect.empty()) return true;
-  return inst.op >= OpCode::exp && inst.op <= OpCode::i0
-             ? true
-             : inst.op == OpCode::pow || inst.op == OpCode::atan2 || inst.op == OpCode::random_bits;
+  return !inst.indirect.empty() || is_costly(inst.op);
 }
 
 }  // namespace
@@ -196,7 +193,8 @@ void Passes::update(ValueId id, int32_t copy) {
   if (e_.partial() && layout_.along == VectorAlong::reduction)
     v = e_.compute(OpCode::where, dtype, {e_.tail(), v, e_.constant(dtype, identity_of(inst.op, dtype))});
   const Var acc = accumulators_.at(id).value[copy];
-  e_.assign(acc, e_.compute(fold_of(inst.op), dtype, {acc, v}));
+  // A maximum looks for NaN in its first operand: not in the one that the next step waits for.
+  e_.assign(acc, e_.compute(fold_of(inst.op), dtype, {v, acc}));
 }
 
 /// Replaces (value, position) by the new value where that is more extreme, the first NaN, or equal and
@@ -547,7 +545,7 @@ void Passes::block_pass(int32_t p, Expr lo, Expr hi) {
         Expr from = first;
         if (simple && !reduce.empty()) {
           from = first + floor_div(end - first, 4) * Expr(4);
-          if (!from.is_constant()) from = e_.let(from);
+          if (!from.is_constant() && !(from == end)) from = e_.let(from);
           e_.loop(last, first, from, 4, [&] { block_rows(ids, reduce, lo, hi, 4); });
         }
         if (!(from == end)) e_.loop(last, from, end, 1, [&] { block_rows(ids, reduce, lo, hi, 1); });

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "unit/codegen/compiled.h"
@@ -31,6 +32,46 @@ node op0 "add, mul" [i0 < {0}]
       c.run({{"in0", a.data()}, {"in1", b.data()}, {"out0", out.data()}}, {}, pieces);
       for (int64_t i = 0; i < n; ++i) ASSERT_EQ(out[i], (a[i] + b[i]) * a[i]) << n << " at " << i;
       EXPECT_EQ(out[n], 99.f) << "wrote past the end";
+    }
+  }
+}
+
+/// Long chains are computed for several vectors at once; results that outgrow the caches are streamed, from
+/// whatever alignment.
+TEST(Pointwise, LongChainsOfEverySizeAndAlignment) {
+  for (int64_t n : {15, 64, 200, 1000}) {
+    std::string text = fmt::format(
+        "buffer in0 float32 [{0}] input\nbuffer in1 float32 [{0}] input\nbuffer out0 float32 [{0}] output\n"
+        "node op0 \"chain\" [i0 < {0}]\n  v0 = load float32 in0[i0]\n  v1 = load float32 in1[i0]\n",
+        n);
+    for (int k = 2; k < 12; ++k)
+      text += fmt::format("  v{} = {} float32 v{} v{}\n", k,
+                          k % 3 == 0   ? "maximum"
+                          : k % 3 == 1 ? "add"
+                                       : "mul",
+                          k - 1, k % 2);
+    text += "  store out0[i0] v11\n";
+    for (int64_t cache_bytes : {100, 32 << 20}) {
+      const Compiled c(text, {.cache_bytes = cache_bytes});
+      auto a = numbers<float>(n), b = numbers<float>(n, -2, 2, 5);
+      a[3] = b[11] = NAN;
+      for (int offset : {0, 1, 5}) {
+        std::vector<float> memory(n + 8, 99.f);
+        float* out = memory.data() + offset;
+        c.run({{"in0", a.data()}, {"in1", b.data()}, {"out0", out}}, {}, 3);
+        for (int64_t i = 0; i < n; ++i) {
+          float v = b[i];
+          for (int k = 2; k < 12; ++k) {
+            const float w = k % 2 == 0 ? a[i] : b[i];
+            v = k % 3 == 1                       ? v + w
+                : k % 3 == 2                     ? v * w
+                : std::isnan(v) || std::isnan(w) ? NAN
+                                                 : std::max(v, w);
+          }
+          ASSERT_TRUE(out[i] == v || (std::isnan(out[i]) && std::isnan(v))) << n << " at " << i;
+        }
+        EXPECT_EQ(out[n], 99.f) << "wrote past the end";
+      }
     }
   }
 }

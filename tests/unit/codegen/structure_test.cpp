@@ -48,6 +48,16 @@ TEST(Structure, LargeResultsStream) {
   EXPECT_THAT(kernel_text(kRelu, 100), HasSubstr("stream"));
 }
 
+TEST(Structure, LongChainsOfSeveralVectorsAtOnce) {
+  std::string text =
+      "buffer in0 float32 [640] input\nbuffer out0 float32 [640] output\nnode op0 \"mul\" [i0 < 640]\n"
+      "  v0 = load float32 in0[i0]\n";
+  for (int k = 1; k <= 8; ++k)
+    text += "  v" + std::to_string(k) + " = mul float32 v" + std::to_string(k - 1) + " v0\n";
+  EXPECT_THAT(kernel_text(text + "  store out0[i0] v8\n"), HasSubstr("step 64"));
+  EXPECT_THAT(kernel_text(text + "  v9 = exp float32 v8\n  store out0[i0] v9\n"), Not(HasSubstr("step 64")));
+}
+
 TEST(Structure, ColumnSumsKeepAccumulatorsInArrays) {
   const std::string text = kernel_text(R"(
 buffer in0 float32 [512, 4096] input
@@ -57,7 +67,7 @@ node op0 "sum" [i0 < 4096] [r0 < 512]
   v1 = reduce_sum float32 v0
   store out0[i0] v1
 )");
-  EXPECT_THAT(text, HasSubstr("array float32 p2[2048]"));
+  EXPECT_THAT(text, HasSubstr("array float32 p2[4096]"));
   EXPECT_THAT(text, HasSubstr("loop r0 = 0 < 512 step 4"));
 }
 
