@@ -91,6 +91,7 @@ struct GraphLowering {
   Lowering lowering;
   std::vector<std::vector<Lazy>> values;  // by node and result
   std::vector<int32_t> uses;
+  std::vector<Lazy> parameters;  // by input: the caller's memory, whatever the value is read from later
   std::vector<char> stored;  // by node: some reader needs it, or a view of it, in memory
 
   GraphLowering(const graph::OpTable& table, const Graph& graph, ShapeEnv& env, const Target& target)
@@ -147,6 +148,8 @@ struct GraphLowering {
     if (program.inputs.size() <= static_cast<size_t>(node.input)) program.inputs.resize(node.input + 1);
     program.inputs[node.input] = t.buffer;
     bind_symbols(node.input, m);
+    parameters.resize(program.inputs.size());
+    parameters[node.input] = t;
     values[&node - graph.nodes.data()] = {std::move(t)};
   }
 
@@ -236,7 +239,9 @@ struct GraphLowering {
     const Lazy& in = args.tensor(0);
     const TensorMeta& from = graph.meta(source);
     const TensorMeta& to = node.results[0];
-    if (in.stored() && in.dtype == to.dtype) {
+    // A buffer may be laid out otherwise than its value's meta says: a scan stores what it scans along last.
+    const bool as_meta = in.stored() && (in.strides == from.strides || !node.op->index_map);
+    if (as_meta && in.dtype == to.dtype) {
       Lazy out = in;
       out.sizes = to.sizes;
       out.strides = to.strides;
@@ -346,7 +351,7 @@ struct GraphLowering {
     }
     for (size_t k = 0; k < staged.size(); ++k) {
       const graph::WriteBack& w = graph.write_backs[k];
-      const Lazy& target = values[graph.inputs[w.input]][0];
+      const Lazy& target = parameters[w.input];
       lowering.program().buffers[target.buffer].mutated = true;
       lowering.set_origin("copy_");
       lowering.store_to(target, staged[k]);

@@ -3,12 +3,14 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <numbers>
 #include <optional>
 
 #include "fuzz/random.h"
 
 namespace stax::fuzz {
 
+using graph::num;
 using graph::Var;
 
 namespace {
@@ -41,25 +43,72 @@ class NoisyBuild {
   /// The float values, each off by at least half of `units` and at most `units` units of the last place.
   Var shake(const Var& v, double units) {
     if (!is_floating_point(v.dtype())) return v;
+    const double step = epsilon(v.dtype()) * (is_half(v.dtype()) ? 1 : units);
+    return v * numbers(v, [&] { return 1 + (random_.one_in(2) ? step : -step) * random_.real(0.5, 1); });
+  }
+
+  /// The result of a function that is right to a few units, and may be 0 where it would be subnormal.
+  Var function(const Var& v) {
+    if (!is_floating_point(v.dtype())) return v;
+    const double lowest = v.dtype() == DType::float64 ? 0x1p-1022 : 0x1p-126;
+    const Var tiny = builder_.call("lt.Tensor", {builder_.call("abs", {v}), num(lowest)});
+    const Var flushed = v * numbers(v, [&] { return static_cast<double>(random_.integer(0, 1)); });
+    return shake(builder_.call("where.self", {tiny, flushed, v}), 4);
+  }
+
+  Var call(std::string_view op, std::initializer_list<graph::VarArg> args) {
+    return function(builder_.call(op, args));
+  }
+
+ private:
+  /// A further input like v, with the given elements.
+  template <class F>
+  Var numbers(const Var& v, F&& element) {
     std::vector<int64_t> sizes;
     int64_t count = 1;
     for (const Expr e : v.sizes()) {
       sizes.push_back(e.value());
       count *= sizes.back();
     }
-    const double step = epsilon(v.dtype()) * (is_half(v.dtype()) ? 1 : units);
-    std::vector<double> factors(static_cast<size_t>(count));
-    for (double& f : factors) f = 1 + (random_.one_in(2) ? step : -step) * random_.real(0.5, 1);
-    noise_.inputs.push_back(testing::array(v.dtype(), sizes, factors));
-    const Var factor = builder_.input(meta_of(noise_.inputs.back()));
-    return builder_.call("mul.Tensor", {v, factor});
+    std::vector<double> elements(static_cast<size_t>(count));
+    for (double& e : elements) e = element();
+    noise_.inputs.push_back(testing::array(v.dtype(), sizes, elements));
+    return builder_.input(meta_of(noise_.inputs.back()));
   }
 
- private:
   graph::Builder& builder_;
   Noise& noise_;
   Random random_;
 };
+
+// Operators in whose formulas the last places of a function can become the first ones of the result.
+
+Var tanhshrink(NoisyBuild& noisy, const Var& x) {
+  return x - noisy.call("tanh", {x});
+}
+
+Var gelu(NoisyBuild& noisy, const Var& x) {
+  return x * num(0.5) * (noisy.call("erf", {x * num(std::sqrt(0.5))}) + num(1));
+}
+
+Var log_of_sum(NoisyBuild& noisy, const Var& a, const Var& b, const char* exponential, double scale) {
+  const Var sum = noisy.call(scale == 1 ? "logaddexp" : "logaddexp2", {a, b});
+  const Var high = a.builder().call("maximum", {a, b}), low = a.builder().call("minimum", {a, b});
+  const Var tail = noisy.call("log1p", {noisy.call(exponential, {low - high})}) * num(scale);
+  const Var formula = high + tail;
+  const Var finite = a.builder().call("isfinite", {formula});
+  return a.builder().call("where.self", {finite, formula, sum});
+}
+
+std::optional<Var> noisy_formula(NoisyBuild& noisy, const std::string& op,
+                                 const std::vector<graph::VarArg>& args) {
+  if (op == "tanhshrink") return tanhshrink(noisy, args[0].tensor());
+  if (op == "gelu") return gelu(noisy, args[0].tensor());
+  if (op.rfind("logaddexp", 0) != 0 || !args[1].is_tensor()) return std::nullopt;
+  const bool two = op == "logaddexp2";
+  return log_of_sum(noisy, args[0].tensor(), args[1].tensor(), two ? "exp2" : "exp",
+                    two ? 1 / std::numbers::ln2 : 1);
+}
 
 // How many units each summand may be off: rounding errors of n additions in any order.
 double units_of_sum(const Var& v) {
@@ -100,8 +149,10 @@ graph::Graph build(const Program& program, ShapeEnv& env, Noise* noise) {
     if (noisy && step.combines && args[0].is_tensor()) {
       args[0] = noisy->shake(args[0].tensor(), units_of_sum(args[0].tensor()));
     }
-    for (Var& v : builder.call_all(step.op, args)) {
-      values.results.push_back(noisy && step.approximate ? noisy->shake(v, 4) : v);
+    const std::optional<Var> formula = noisy ? noisy_formula(*noisy, step.op, args) : std::nullopt;
+    const std::vector<Var> results = formula ? std::vector<Var>{*formula} : builder.call_all(step.op, args);
+    for (const Var& v : results) {
+      values.results.push_back(noisy && step.approximate && !formula ? noisy->function(v) : v);
     }
   }
   for (const Ref r : program.outputs) graph.outputs.push_back({values.at(r).value(), -1});

@@ -5,21 +5,15 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "fuzz/compare.h"
 #include "fuzz/generator.h"
+#include "fuzz/settings.h"
 
 namespace stax::fuzz {
 namespace {
 
 constexpr int64_t kShards = 8;
 constexpr int64_t kKernelsInModule = 100;
-
-int64_t setting(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text && *text ? std::strtoll(text, nullptr, 10) : otherwise;
-}
 
 std::string report(const Program& program, const std::string& what) {
   return fmt::format("{}\n{}repeat with: STAX_FUZZ_SEED={} STAX_FUZZ_COUNT=1 {}/test_fuzz\n", what,
@@ -54,7 +48,7 @@ class Programs : public ::testing::TestWithParam<int64_t> {
 
   /// Prints how a single program is compiled, as far as that goes.
   static void print_details(const Prepared& prepared) {
-    if (setting("STAX_FUZZ_COUNT", 0) != 1) return;
+    if (program_count() != 1) return;
     try {
       fmt::print("{}{}\n", text(prepared.program), details(prepared));
     } catch (const std::exception& e) {
@@ -109,7 +103,7 @@ class Programs : public ::testing::TestWithParam<int64_t> {
 };
 
 TEST_P(Programs, CompiledAgreesWithReference) {
-  const int64_t seed = setting("STAX_FUZZ_SEED", 1), count = setting("STAX_FUZZ_COUNT", 2000);
+  const int64_t seed = first_seed(), count = program_count();
   const int64_t begin = count * GetParam() / kShards, end = count * (GetParam() + 1) / kShards;
   fmt::print("seeds {} to {}\n", seed + begin, seed + end - 1);
   for (int64_t k = begin; k < end; ++k) add(static_cast<uint64_t>(seed + k));

@@ -5,6 +5,7 @@
 #include "graph/builder.h"
 #include "graph/pass_table.h"
 #include "ops/table.h"
+#include "support/run_ops.h"
 
 namespace stax {
 namespace {
@@ -14,7 +15,7 @@ using graph::Graph;
 using graph::num;
 using graph::Var;
 
-struct Fixture : testing::Test {
+struct Fixture : ::testing::Test {
   ShapeEnv env;
   Graph graph;
   Builder b{ops::table(), env, graph};
@@ -64,6 +65,24 @@ TEST_F(Fixture, UnevenSplitMasksItsLastChunk) {
   const auto uneven = lower({b.call("amax", {x})});
   ASSERT_EQ(uneven.program.nodes.size(), 2u) << uneven.program.str();
   EXPECT_NE(uneven.program.str().find("lt"), std::string::npos) << uneven.program.str();
+}
+
+// A scan stores what it scans along last, whatever the strides of its meta are: a view has to follow.
+TEST_F(Fixture, ViewOfAScanReadsTheScannedElements) {
+  const Var x = b.input(graph::dense(kFloat32, {2, 3}));
+  const auto lowered = lower({b.call("permute", {b.call("cumsum", {x, 0}), std::vector<Expr>{1, 0}})});
+  std::vector<testing::Array> inputs = {testing::array(kFloat32, {2, 3}, {1, 2, 3, 10, 20, 30})};
+  EXPECT_EQ(testing::run_lowered(lowered, inputs).at(0).values(), (std::vector<double>{1, 11, 2, 22, 3, 33}));
+}
+
+// The result keeps what the input was before the write.
+TEST_F(Fixture, AnInputThatIsAResultIsWrittenBackToo) {
+  const Var x = b.input(graph::dense(kFloat32, {2}));
+  graph.write_backs.push_back({0, (x + num(10)).value()});
+  const auto lowered = lower({x});
+  std::vector<testing::Array> inputs = {testing::array(kFloat32, {2}, {1, 2})};
+  EXPECT_EQ(testing::run_lowered(lowered, inputs).at(0).values(), (std::vector<double>{1, 2}));
+  EXPECT_EQ(inputs[0].values(), (std::vector<double>{11, 12}));
 }
 
 }  // namespace
