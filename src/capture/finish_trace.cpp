@@ -73,7 +73,10 @@ Captured FunctionalTrace::finish(std::span<const Tensor> results) {
     }
   }
   for (const StoragePtr& root : roots_) {
-    if (root->version > 0) out.graph.write_backs.push_back({root->input, root->base.value()});
+    if (root->written_whole) out.graph.write_backs.push_back({root->input, root->base.value(), {}});
+    for (const TracedStorage::Part& part : root->written) {
+      out.graph.write_backs.push_back({root->input, part.value.value(), part.region});
+    }
   }
   out.graph.nodes = std::move(graph_.nodes);
   out.graph.inputs = std::move(graph_.inputs);
@@ -130,8 +133,10 @@ void FunctionalTrace::drop_unused(Captured& out) const {
     o.value.node = moved[o.value.node];
     if (o.alias_of_input >= 0) o.alias_of_input = input_moved[o.alias_of_input];
   }
-  for (graph::WriteBack& w : graph.write_backs)
-    w = {input_moved[w.input], {moved[w.value.node], w.value.result}};
+  for (graph::WriteBack& w : graph.write_backs) {
+    w.input = input_moved[w.input];
+    w.value.node = moved[w.value.node];
+  }
   for (CapturedOutput& o : out.outputs) {
     if (o.input >= 0) o.input = input_moved[o.input];
   }

@@ -255,6 +255,7 @@ FunctionalTrace::StoragePtr FunctionalTrace::flatten(std::vector<StoragePtr> roo
   }
   for (const StoragePtr& root : roots) {
     if (root->exists() && root->version > 0) {
+      base->written_whole = true;
       base->base = builder_.call("as_strided_scatter", {base->base, root->base, root->meta.sizes,
                                                         root->meta.strides, Expr(root->start - low)});
       base->version = 1;
@@ -459,6 +460,7 @@ void FunctionalTrace::write(const Tensor& self, const Tensor& source) {
              "write: several elements of the tensor that is written lie at one place (it was expanded); "
              "clone it first");
   Var written = value(from);
+  note_write(*storage, target, written);
   std::vector<Var> before = {storage->base};
   for (size_t k = 0; k + 1 < target.steps.size(); ++k) {
     before.push_back(replay(*storage, std::span(target.steps).first(k + 1)));
@@ -473,6 +475,19 @@ void FunctionalTrace::write(const Tensor& self, const Tensor& source) {
   // A value of its own, laid out as the memory is.
   storage->base = builder_.add_call(builder_.table().at("clone"), {written}, {storage->meta})[0];
   ++storage->version;
+}
+
+/// What is to be written back: the part that a view is, so that a write costs what it writes.
+void FunctionalTrace::note_write(TracedStorage& storage, const TracedImpl& target, Var source) {
+  constexpr size_t kMaxParts = 4;
+  if (!storage.exists() || storage.written_whole) return;
+  const TensorMeta& meta = target.value.meta();
+  if (target.steps.empty() || meta.dtype != storage.meta.dtype || storage.written.size() == kMaxParts) {
+    storage.written_whole = true;
+    storage.written.clear();
+    return;
+  }
+  storage.written.push_back({meta, source});
 }
 
 // ---- numbers ----

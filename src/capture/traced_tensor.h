@@ -31,6 +31,13 @@ struct TracedStorage {
   int32_t input = -1;  // the graph input that holds the base
   Tensor memory;       // a tensor over it
   std::vector<TracedImpl*> aliases;
+  /// Parts of the memory that were written, in order, with what was written; unless all of it was.
+  struct Part {
+    graph::TensorMeta region;  // from element 0 of the base
+    graph::Var value;
+  };
+  std::vector<Part> written;
+  bool written_whole = false;
 
   bool exists() const { return memory.defined(); }
 };

@@ -29,8 +29,31 @@ Extents extents(const TensorMeta& meta) {
   return extents_of(numbers_of(meta.sizes), numbers_of(meta.strides));
 }
 
+/// Whether the elements lie alike; strides along one element do not count.
+bool same_layout(const TensorMeta& a, const TensorMeta& b) {
+  for (size_t d = 0; d < a.sizes.size(); ++d) {
+    if (!a.sizes[d].is(1) && a.strides[d] != b.strides[d]) return false;
+  }
+  return true;
+}
+
 Tensor tensor_over(DType dtype, Extents extents, int64_t offset, StoragePtr storage) {
   return Tensor(detail::ImplPtr(new StridedImpl(dtype, std::move(extents), offset, std::move(storage))));
+}
+
+}  // namespace
+
+namespace {
+
+/// Results that are parts of one storage need it laid out as the trace saw it.
+void check_layouts(const capture::Captured& captured, const Stages& stages) {
+  for (const CapturedOutput& output : captured.outputs) {
+    if (output.output < 0 || output.whole) continue;
+    const auto k = static_cast<size_t>(output.output);
+    STAX_ASSERT(
+        stages.results[k].meta.strides == captured.graph.meta(captured.graph.outputs[k].value).strides,
+        "[compile] the passes changed the layout of result {}, which other results share", k);
+  }
 }
 
 }  // namespace
@@ -42,6 +65,7 @@ std::shared_ptr<const CompiledProgram> CompiledProgram::make(capture::Captured c
   if (!interpret) {
     try {
       program->stages_ = run_stages(captured.graph, *captured.env, options);
+      check_layouts(captured, program->stages_);
       program->executables_ = build(program->stages_, options);
     } catch (const InternalError& error) {
       if (options.strict_native) throw;
@@ -84,14 +108,16 @@ void CompiledProgram::prepare() {
     if (output.output < 0 || interpret_) continue;
     const lowering::ResultView& view = stages_.results[static_cast<size_t>(output.output)];
     result.output = view.output;
+    result.layout = result.extents;
     if (output.whole) {
-      result.extents = extents(view.meta);
+      result.copy = !same_layout(view.meta, output.meta);
+      result.extents = result.copy ? extents(view.meta) : result.layout;
       result.offset = view.meta.offset.value();
     } else {
       result.offset += view.meta.offset.value() * itemsize(view.meta.dtype) / itemsize(result.dtype);
     }
     int32_t& first = owner[static_cast<size_t>(view.output)];
-    result.copy = first >= 0 && first != output.output;
+    result.copy = result.copy || (first >= 0 && first != output.output);
     if (first < 0) first = output.output;
   }
 }
@@ -167,7 +193,7 @@ Tensor CompiledProgram::result(size_t k, std::span<const Tensor* const> argument
   const Tensor tensor =
       tensor_over(facts.dtype, facts.extents, facts.offset, outputs[static_cast<size_t>(facts.output)]);
   if (!facts.copy) return tensor;
-  const Tensor copy = new_tensor(facts.dtype, facts.extents);
+  const Tensor copy = new_tensor(facts.dtype, facts.layout);
   copy_elements(strided(tensor).view(), strided(copy).view());
   return copy;
 }
@@ -261,8 +287,19 @@ std::vector<Tensor> CompiledProgram::run_graph(std::span<const Tensor* const> ar
   }
   std::vector<StoragePtr> storages;
   std::vector<Tensor> results(results_.size());
+  std::vector<Tensor> written;  // values may look at memory that is about to change
   for (const graph::WriteBack& w : graph.write_backs) {
-    copy_elements(strided(value(w.value)).view(), strided(values[graph.inputs[w.input]][0]).view());
+    const StridedImpl& from = strided(value(w.value));
+    written.push_back(new_tensor(from.dtype(), from.sizes().values()));
+    copy_elements(from.view(), strided(written.back()).view());
+  }
+  for (size_t k = 0; k < written.size(); ++k) {
+    const graph::WriteBack& w = graph.write_backs[k];
+    const StridedImpl& input = strided(values[graph.inputs[w.input]][0]);
+    const Tensor target = w.region ? new_view(input, w.region->dtype, extents(*w.region),
+                                              int64_t{input.offset()} + w.region->offset.value())
+                                   : values[graph.inputs[w.input]][0];
+    copy_elements(strided(written[k]).view(), strided(target).view());
   }
   for (size_t k = 0; k < results_.size(); ++k) {
     const CapturedOutput& output = captured_.outputs[k];

@@ -47,10 +47,11 @@ class CompiledProgram {
   /// A returned tensor.
   struct Result {
     int32_t output = -1;  // of the program: it lies in that storage
-    bool copy = false;    // another result has that storage, and these two may not share it
     DType dtype = DType::float32;
     Extents extents;
     int64_t offset = 0;
+    bool copy = false;  // into storage of its own: another result has that one, or the layout is not the one
+    Extents layout;     // that the function's operators give, which the copy gets
   };
 
   void prepare();

@@ -81,7 +81,9 @@ std::string Graph::str() const {
   std::string out;
   for (const Node& node : nodes) out += printer.node(node) + "\n";
   for (const WriteBack& w : write_backs)
-    out += fmt::format("write_back {} <- {}\n", w.input, printer.value(w.value));
+    out += fmt::format("write_back {}{} <- {}\n", w.input,
+                       w.region ? fmt::format(" (region {})", w.region->str()) : std::string(),
+                       printer.value(w.value));
   out += "return ";
   out += join(outputs, [&](const Output& o) {
     return o.alias_of_input < 0

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,10 +43,12 @@ struct Output {
       -1;  // >= 0: returned as a view of that input with the meta's sizes, strides and offset
 };
 
-/// After the graph ran, `value` is written to the whole of input `input`.
+/// After the graph ran, `value` is written to input `input`: to the whole of it, or to the part that `region`
+/// is (sizes, strides, offset from element 0). Write-backs happen in order; all values are those of before.
 struct WriteBack {
   int32_t input = -1;
   Value value;
+  std::optional<TensorMeta> region;
 };
 
 struct Graph {

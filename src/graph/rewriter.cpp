@@ -28,7 +28,8 @@ void Rewriter::keep(NodeId id) {
 
 Graph Rewriter::finish() {
   for (const Output& o : from_.outputs) to_.outputs.push_back({mapped(o.value).value(), o.alias_of_input});
-  for (const WriteBack& w : from_.write_backs) to_.write_backs.push_back({w.input, mapped(w.value).value()});
+  for (const WriteBack& w : from_.write_backs)
+    to_.write_backs.push_back({w.input, mapped(w.value).value(), w.region});
   return std::move(to_);
 }
 

@@ -351,7 +351,12 @@ struct GraphLowering {
     }
     for (size_t k = 0; k < staged.size(); ++k) {
       const graph::WriteBack& w = graph.write_backs[k];
-      const Lazy& target = parameters[w.input];
+      Lazy target = parameters[w.input];
+      if (w.region) {
+        target.sizes = w.region->sizes;
+        target.strides = w.region->strides;
+        target.offset = target.offset + w.region->offset;
+      }
       lowering.program().buffers[target.buffer].mutated = true;
       lowering.set_origin("copy_");
       lowering.store_to(target, staged[k]);

@@ -71,6 +71,14 @@ TEST(Compile, KeepsPermutedStrides) {
   expect_floats(y, {2, 5, 3, 6, 4, 7});
 }
 
+TEST(Compile, KeepsPermutedStridesOfConstants) {
+  const auto compiled = compile([] { return full({2, 3}, 4.0).t(); }, strict());
+  const T y = compiled();
+  EXPECT_EQ(numbers(y.sizes()), (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(numbers(y.strides()), (std::vector<int64_t>{1, 3}));
+  expect_floats(y, std::vector<float>(6, 4.f));
+}
+
 TEST(Compile, DrawsTheNumbersOfEagerMode) {
   const auto f = [](const T& x) { return std::tuple(rand({3, 5}) + x, randn({4})); };
   const auto compiled = compile(f, strict());

@@ -262,6 +262,33 @@ TEST(Mutation, UpdatesInPlaceInOneKernel) {
   EXPECT_EQ(kernel_count(f), 1u);
 }
 
+TEST(Mutation, WritesOnlyTheSliceThatIsWritten) {
+  const auto f = compile([](const T& x) { x.slice(0, 1, 2).add_(1); }, strict());
+  const T x = zeros({1000, 4});
+  f(x);
+  EXPECT_EQ(x.sum().item<float>(), 4);
+  expect_floats(x[1], {1, 1, 1, 1});
+  const Artifact artifact = f.artifacts().at(0);
+  EXPECT_EQ(artifact.kernels.size(), 1u);
+  // No value of the whole tensor's size is computed.
+  EXPECT_EQ(artifact.graph.find("slice_scatter"), std::string::npos) << artifact.graph;
+}
+
+TEST(Mutation, WritesPartsInOrder) {
+  const auto f = compile(
+      [](const T& x) {
+        x.slice(0, 0, 3).add_(1);
+        x.slice(0, 2, 4).mul_(10);
+        x.slice(0, 1, 3).add_(x.slice(0, 2, 4));
+        return x.sum();
+      },
+      strict());
+  const T x = tensor({1.f, 2.f, 3.f, 4.f});
+  // [2, 3, 4, 4] -> [2, 3, 40, 40] -> [2, 43, 80, 40]
+  EXPECT_EQ(f(x).item<float>(), 165);
+  expect_floats(x, {2, 43, 80, 40});
+}
+
 TEST(Mutation, GathersBeforeItScatters) {  // C079
   const auto f = compile([](T& x, const T& i) {
     x.index_put_({i}, x.index({i}) + x.index({i}));

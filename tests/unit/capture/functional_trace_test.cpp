@@ -53,7 +53,7 @@ TEST(FunctionalTrace, WritesThroughViewsGiveNewValues) {
             "%select_scatter: float32[2, 3] = select_scatter(%arg, %add, 0, 1)\n"
             "%clone: float32[2, 3] = clone(%select_scatter)\n"
             "%mul: float32[2, 3] = mul.Tensor(%clone, 2)\n"
-            "write_back 0 <- %clone\n"
+            "write_back 0 (region float32[3] offset 3) <- %add\n"
             "return %mul\n");
 }
 
