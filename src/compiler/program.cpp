@@ -84,6 +84,16 @@ std::shared_ptr<const CompiledProgram> CompiledProgram::make(capture::Captured c
   return program;
 }
 
+std::shared_ptr<const CompiledProgram> CompiledProgram::make(capture::Captured captured, Stages stages,
+                                                             Executables executables) {
+  auto program = std::make_shared<CompiledProgram>();
+  program->stages_ = std::move(stages);
+  program->executables_ = std::move(executables);
+  program->captured_ = std::move(captured);
+  program->prepare();
+  return program;
+}
+
 void CompiledProgram::prepare() {
   const graph::Graph& graph = captured_.graph;
   for (const graph::NodeId id : graph.inputs) {

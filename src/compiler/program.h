@@ -24,6 +24,9 @@ class CompiledProgram {
   /// `interpret`: runs the captured graph operator by operator instead (backend "debug").
   static std::shared_ptr<const CompiledProgram> make(capture::Captured captured,
                                                      const PipelineOptions& options, bool interpret = false);
+  /// Of stages that ran already.
+  static std::shared_ptr<const CompiledProgram> make(capture::Captured captured, Stages stages,
+                                                     Executables executables);
 
   /// `arguments` are the tensor arguments of the call, whose metadata are those that the program was made
   /// for. Writes the results to `results`, one for each returned tensor.

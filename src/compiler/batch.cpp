@@ -1,0 +1,87 @@
+#include "compiler/batch.h"
+
+#include <fmt/core.h>
+
+#include "capture/functional_trace.h"
+#include "support/check.h"
+
+namespace stax::compiler {
+namespace {
+
+/// One module of the kernels of all stages, under names of their own.
+void join_modules(std::vector<Stages*>& all) {
+  std::vector<codegen::Kernel> kernels;
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (codegen::Kernel& kernel : all[i]->kernels) {
+      kernel.info.name = fmt::format("p{}_{}", i, kernel.info.name);
+      kernels.push_back(kernel);
+    }
+  }
+  if (kernels.empty()) return;
+  const codegen::Module module = codegen::print_module(kernels);
+  auto next = module.kernels.begin();
+  for (Stages* stages : all) {
+    const auto count = static_cast<std::ptrdiff_t>(stages->kernels.size());
+    stages->infos.assign(next, next + count);
+    stages->source_of.assign(static_cast<size_t>(count), 0);
+    stages->sources.clear();
+    if (count > 0) stages->sources.push_back(module.source);
+    next += count;
+  }
+}
+
+}  // namespace
+
+capture::Captured trace_function(const TensorFunction& function, const std::vector<Tensor>& arguments) {
+  capture::TraceOptions options;
+  options.refuse_reads = true;
+  const auto trace = std::make_shared<capture::FunctionalTrace>(std::move(options));
+  const capture::TraceScope scope(trace.get());
+  std::vector<Tensor> traced;
+  for (const Tensor& argument : arguments)
+    traced.push_back(trace->argument(argument, static_cast<int32_t>(traced.size())));
+  return trace->finish(function(traced));
+}
+
+std::vector<BatchItem> compile_batch(std::vector<capture::Captured> captured) {
+  const PipelineOptions strict{Backend::native, true}, lenient{Backend::native, false};
+  std::vector<BatchItem> items(captured.size());
+  std::vector<Stages> stages(captured.size());
+  std::vector<Stages*> native;
+  for (size_t i = 0; i < captured.size(); ++i) {
+    try {
+      stages[i] = run_stages(captured[i].graph, *captured[i].env, strict);
+      native.push_back(&stages[i]);
+    } catch (const Error& error) {
+      items[i].error = error.what();
+    }
+  }
+  join_modules(native);
+  for (size_t i = 0; i < captured.size(); ++i) {
+    try {
+      if (items[i].error.empty()) {
+        try {
+          Executables executables = build(stages[i], strict);
+          items[i].program = CompiledProgram::make(captured[i], std::move(stages[i]), std::move(executables));
+          continue;
+        } catch (const Error& error) {
+          items[i].error = error.what();
+        }
+      }
+      items[i].program = CompiledProgram::make(std::move(captured[i]), lenient);
+    } catch (const std::exception& error) {
+      items[i].error = error.what();
+    }
+  }
+  return items;
+}
+
+std::vector<Tensor> run_program(const CompiledProgram& program, const std::vector<Tensor>& arguments) {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& argument : arguments) pointers.push_back(&argument);
+  std::vector<Tensor> results(program.result_count());
+  program.run(pointers, {}, results.data());
+  return results;
+}
+
+}  // namespace stax::compiler

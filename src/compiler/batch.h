@@ -1,0 +1,33 @@
+// Many functions compiled at once: their kernels share one run of the host compiler. For tests and tools that
+// replay thousands of small programs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/program.h"
+
+namespace stax::compiler {
+
+using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+
+/// Records `function` on tensors that stand for `arguments`. UserError where it reads a value.
+capture::Captured trace_function(const TensorFunction& function, const std::vector<Tensor>& arguments);
+
+/// What became of one of many programs.
+struct BatchItem {
+  std::shared_ptr<const CompiledProgram> program;  // null where it could not be made
+  std::string error;                               // why not, or why it has no kernels of its own
+};
+
+/// Compiles all, in one module; programs without kernels of their own run in the reference executor. Nothing
+/// is thrown: what cannot be made says why. Where the module does not compile, each program is compiled by
+/// itself.
+std::vector<BatchItem> compile_batch(std::vector<capture::Captured> captured);
+
+/// Calls a program that has no number arguments.
+std::vector<Tensor> run_program(const CompiledProgram& program, const std::vector<Tensor>& arguments);
+
+}  // namespace stax::compiler
