@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 ReplayMode parse_mode(const std::string& text) {
   if (text == "reference") return ReplayMode::reference;
-  throw_user_error(fmt::format("verify: there is no mode '{}'; there is: reference", text));
+  if (text == "compiled") return ReplayMode::compiled;
+  throw_user_error(fmt::format("verify: there is no mode '{}'; there are: reference, compiled", text));
 }
 
 /// Files of recorded calls below the paths, by name; with `op`, only those of that operator.
@@ -48,10 +49,12 @@ std::vector<std::string> find_files(const VerifyOptions& options) {
 
 struct Counts {
   int64_t passed = 0, failed = 0, unknown = 0;
+  int64_t interpreted = 0;  // of the passed: without kernels of their own
   void add(const Outcome& outcome) {
     switch (outcome.verdict) {
       case Verdict::passed:
         ++passed;
+        if (!outcome.native) ++interpreted;
         break;
       case Verdict::failed:
         ++failed;
@@ -65,6 +68,7 @@ struct Counts {
     passed += other.passed;
     failed += other.failed;
     unknown += other.unknown;
+    interpreted += other.interpreted;
   }
 };
 
@@ -104,7 +108,8 @@ Json to_json(const FileReport& report) {
   entry.set("name", report.name)
       .set("passed", counts.passed)
       .set("failed", counts.failed)
-      .set("unknown", counts.unknown);
+      .set("unknown", counts.unknown)
+      .set("interpreted", counts.interpreted);
   if (!report.error.empty()) entry.set("error", report.error);
   Json failures = Json::array();
   for (size_t i = 0; i < report.outcomes.size(); ++i) {
@@ -121,6 +126,7 @@ Json to_json(const FileReport& report) {
 int verify(const VerifyOptions& options) {
   WorkerOptions workers;
   workers.mode = parse_mode(options.mode);
+  workers.verbose = options.verbose;
   workers.limit = static_cast<size_t>(std::max<int64_t>(0, options.limit));
   workers.processes = options.jobs > 0 ? static_cast<size_t>(options.jobs)
                                        : std::max(1u, std::thread::hardware_concurrency());
@@ -140,9 +146,12 @@ int verify(const VerifyOptions& options) {
         .set("passed", total.passed)
         .set("failed", total.failed)
         .set("unknown", total.unknown)
+        .set("interpreted", total.interpreted)
         .set("operators", std::move(operators));
     fmt::print("{}\n", result.dump(1));
   } else {
+    if (workers.mode == ReplayMode::compiled)
+      fmt::print("{} of the passed calls ran without kernels of their own\n", total.interpreted);
     fmt::print("{} passed, {} failed, {} unknown\n", total.passed, total.failed, total.unknown);
   }
   return total.failed > 0 ? 1 : 0;

@@ -2,12 +2,19 @@
 
 #include <fmt/core.h>
 
+#include <optional>
+
 #include "cli/verify/compare.h"
 #include "cli/verify/translate.h"
+#include "compiler/batch.h"
+#include "stax/compile.h"
 #include "stax/error.h"
 
 namespace stax::cli {
 namespace {
+
+// Kernels of so many calls go into one run of the host compiler.
+constexpr size_t kBatch = 100;
 
 Outcome failed(std::string reason) {
   return {Verdict::failed, std::move(reason)};
@@ -51,45 +58,156 @@ Outcome compare(const Request& request, const std::vector<Tensor>& results,
   return {};
 }
 
-/// A call that PyTorch refused.
-Outcome replay_refusal(const RecordedFile& file, const Json& call,
-                       const std::function<std::vector<Tensor>(const Request&)>& run) {
-  try {
-    const Request request = translate(file, call);
-    if (!request.known()) return unknown(fmt::format("no operator '{}'", request.name));
-    run(request);
-  } catch (const UserError&) {
-    return {};
+/// One call on its way. Steps throw what operators throw; settle() makes an outcome of it.
+class Call {
+ public:
+  Call(const RecordedFile& file, size_t index) : file_(file), json_(file.call(index)), index_(index) {}
+
+  size_t index() const { return index_; }
+  bool refused_by_python() const { return json_.find("error") != nullptr; }
+  const std::optional<Outcome>& outcome() const { return outcome_; }
+  void set(Outcome outcome) { outcome_ = std::move(outcome); }
+
+  /// Runs `step`, which may settle the call by throwing.
+  template <class F>
+  void attempt(F&& step) {
+    if (outcome_) return;
+    try {
+      step();
+    } catch (const Unsupported& reason) {
+      outcome_ = unknown(reason.what());
+    } catch (const UserError& error) {
+      outcome_ = refused_by_python() ? Outcome() : failed(fmt::format("raised: {}", error.what()));
+    } catch (const std::exception& error) {
+      outcome_ = failed(fmt::format("raised: {}", error.what()));
+    }
   }
-  return failed(fmt::format("accepted, but PyTorch refuses it: {}", call.at("message").as_string()));
+
+  /// Finds the operator and the expected results. Calls that Stax has no row for are settled.
+  void prepare() {
+    request_ = translate(file_, json_);
+    if (!request_.known()) {
+      outcome_ = unknown(fmt::format("no operator '{}'", request_.name));
+    } else if (refused_by_python()) {
+      return;
+    } else if (!request_.binds()) {
+      outcome_ = unknown(fmt::format("no row of '{}' takes these arguments", request_.name));
+    } else {
+      expected_ = expected_results(file_, json_);
+    }
+  }
+
+  /// A fresh copy: in-place operators change their arguments.
+  Request fresh() const { return translate(file_, json_); }
+
+  void finish(const std::vector<Tensor>& results) {
+    if (refused_by_python()) {
+      outcome_ = failed(fmt::format("accepted, but PyTorch refuses it: {}", json_.at("message").as_string()));
+    } else {
+      outcome_ = compare(request_, results, expected_);
+    }
+  }
+  void not_native() {
+    if (outcome_) outcome_->native = false;
+  }
+
+ private:
+  const RecordedFile& file_;
+  const Json& json_;
+  size_t index_;
+  Request request_;
+  std::vector<Expected> expected_;
+  std::optional<Outcome> outcome_;
+};
+
+void replay_eagerly(const RecordedFile& file, const std::vector<size_t>& calls,
+                    const ReplayListener& listener) {
+  for (const size_t index : calls) {
+    listener.begins(index);
+    Call call(file, index);
+    call.attempt([&] { call.prepare(); });
+    call.attempt([&] {
+      const Request request = call.fresh();
+      call.finish(request.run(request.tensors()));
+    });
+    listener.ends(index, *call.outcome());
+  }
 }
 
-Outcome replay_call(const RecordedFile& file, const Json& call,
-                    const std::function<std::vector<Tensor>(const Request&)>& run) {
-  const Request request = translate(file, call);
-  if (!request.known()) return unknown(fmt::format("no operator '{}'", request.name));
-  if (!request.binds()) return unknown(fmt::format("no row of '{}' takes these arguments", request.name));
-  const std::vector<Expected> expected = expected_results(file, call);
-  const Request fresh = translate(file, call);  // in-place operators change their arguments
-  return compare(request, run(fresh), expected);
+/// By the public door, alone: for functions that read values, which no trace covers.
+void run_alone(Call& call) {
+  call.attempt([&] {
+    const Request request = call.fresh();
+    const auto compiled = compile([&](const std::vector<Tensor>& in) { return request.run(in); });
+    call.finish(compiled(request.tensors()));
+  });
+  call.not_native();
+}
+
+/// A call whose function was recorded.
+struct Traced {
+  Call* call;
+  std::vector<Tensor> arguments;
+};
+
+void finish_batch(std::vector<Traced>& traced, std::vector<capture::Captured> captured,
+                  const ReplayListener& listener) {
+  const std::vector<compiler::BatchItem> items = compiler::compile_batch(std::move(captured));
+  for (size_t i = 0; i < traced.size(); ++i) {
+    Call& call = *traced[i].call;
+    listener.begins(call.index());
+    if (items[i].program == nullptr) {
+      call.set(failed(fmt::format("cannot be compiled: {}", items[i].error)));
+    } else {
+      call.attempt([&] { call.finish(compiler::run_program(*items[i].program, traced[i].arguments)); });
+      if (!items[i].error.empty()) call.not_native();
+    }
+  }
+}
+
+void replay_compiled(const RecordedFile& file, std::span<const size_t> indices,
+                     const ReplayListener& listener) {
+  std::vector<Call> calls;
+  calls.reserve(indices.size());
+  std::vector<Traced> traced;
+  std::vector<capture::Captured> captured;
+  for (const size_t index : indices) {
+    listener.begins(index);
+    Call& call = calls.emplace_back(file, index);
+    call.attempt([&] { call.prepare(); });
+    if (call.outcome()) continue;
+    if (call.refused_by_python()) {  // whatever raises, raises while it is recorded or run
+      run_alone(call);
+      continue;
+    }
+    try {
+      const Request request = call.fresh();
+      std::vector<Tensor> arguments = request.tensors();
+      captured.push_back(compiler::trace_function(
+          [&](const std::vector<Tensor>& in) { return request.run(in); }, arguments));
+      traced.push_back({&call, std::move(arguments)});
+    } catch (const std::exception&) {
+      run_alone(call);
+    }
+  }
+  finish_batch(traced, std::move(captured), listener);
+  for (const Call& call : calls) listener.ends(call.index(), *call.outcome());
 }
 
 }  // namespace
 
-void replay(const RecordedFile& file, ReplayMode, size_t first, size_t count,
-            const std::function<void(const Outcome&)>& report) {
-  const auto run = [](const Request& request) { return request.run(request.tensors()); };
-  for (size_t i = first; i < count; ++i) {
-    const Json& call = file.call(i);
-    Outcome outcome;
-    try {
-      outcome = call.find("error") ? replay_refusal(file, call, run) : replay_call(file, call, run);
-    } catch (const Unsupported& reason) {
-      outcome = unknown(reason.what());
-    } catch (const std::exception& error) {
-      outcome = failed(fmt::format("raised: {}", error.what()));
-    }
-    report(outcome);
+void replay(const RecordedFile& file, ReplayMode mode, const std::vector<size_t>& calls,
+            const ReplayListener& listener) {
+  switch (mode) {
+    case ReplayMode::reference:
+      replay_eagerly(file, calls, listener);
+      return;
+    case ReplayMode::compiled:
+      for (size_t first = 0; first < calls.size(); first += kBatch) {
+        const size_t count = std::min(kBatch, calls.size() - first);
+        replay_compiled(file, std::span(calls).subspan(first, count), listener);
+      }
+      return;
   }
 }
 

@@ -1,8 +1,9 @@
-// Replays the calls of one file in this process.
+// Replays calls of one file in this process.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "cli/verify/recorded_file.h"
 
@@ -13,12 +14,20 @@ enum class Verdict : char { passed = 'P', failed = 'F', unknown = 'U' };
 struct Outcome {
   Verdict verdict = Verdict::passed;
   std::string reason;  ///< why it failed or is unknown
+  bool native = true;  ///< compiled: everything ran in kernels of its own or in library calls
 };
 
 enum class ReplayMode : uint8_t { reference, compiled };
 
-/// Replays calls [first, count) of the file, and hands over each outcome as it is known, in order.
-void replay(const RecordedFile& file, ReplayMode mode, size_t first, size_t count,
-            const std::function<void(const Outcome&)>& report);
+/// Who hears of a replay.
+struct ReplayListener {
+  std::function<void(size_t call)> begins;  ///< this call is worked on next
+  std::function<void(size_t call, const Outcome& outcome)> ends;
+};
+
+/// Replays these calls of the file. Compiled calls share runs of the host compiler, so that all are begun
+/// before the first one ends.
+void replay(const RecordedFile& file, ReplayMode mode, const std::vector<size_t>& calls,
+            const ReplayListener& listener);
 
 }  // namespace stax::cli

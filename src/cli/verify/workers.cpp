@@ -13,6 +13,7 @@
 #include <deque>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "ops/table.h"
 #include "stax/error.h"
@@ -23,8 +24,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a child writes, a line each: "C <calls> <name>", then one outcome a call: its letter and its reason;
-// or "E <error>" when the file cannot be read.
+// What a child writes, a line each: "C <calls> <name>"; "@ <call>" before it works on a call; then a letter
+// for each outcome (the verdict's, or 'I' for one that passed without kernels of its own), the call and the
+// reason; or "E <error>" when the file cannot be read.
 void write_line(int fd, char letter, std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   text = letter + (' ' + text) + '\n';
@@ -36,14 +38,38 @@ void write_line(int fd, char letter, std::string text) {
   }
 }
 
-[[noreturn]] void run_child(const std::string& path, const WorkerOptions& options, size_t first, int fd) {
+constexpr char kPassedInterpreted = 'I';
+
+char letter_of(const Outcome& outcome) {
+  if (outcome.verdict == Verdict::passed && !outcome.native) return kPassedInterpreted;
+  return static_cast<char>(outcome.verdict);
+}
+
+Outcome outcome_of(char letter, std::string reason) {
+  if (letter == kPassedInterpreted) return {Verdict::passed, std::move(reason), false};
+  return {static_cast<Verdict>(letter), std::move(reason), true};
+}
+
+/// Replays the calls that have no outcome yet.
+[[noreturn]] void run_child(const std::string& path, const WorkerOptions& options,
+                            const std::vector<std::optional<Outcome>>& known, int fd) {
+  if (!options.verbose) {  // warnings of thousands of calls help nobody
+    const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (null >= 0) ::dup2(null, STDERR_FILENO);
+  }
   try {
     const RecordedFile file(path);
     const size_t count = options.limit > 0 ? std::min(options.limit, file.size()) : file.size();
     write_line(fd, 'C', std::to_string(count) + " " + file.name());
-    replay(file, options.mode, first, count, [&](const Outcome& outcome) {
-      write_line(fd, static_cast<char>(outcome.verdict), outcome.reason);
-    });
+    std::vector<size_t> calls;
+    for (size_t i = 0; i < count; ++i) {
+      if (i >= known.size() || !known[i]) calls.push_back(i);
+    }
+    const auto begins = [&](size_t call) { write_line(fd, '@', std::to_string(call)); };
+    const auto ends = [&](size_t call, const Outcome& outcome) {
+      write_line(fd, letter_of(outcome), std::to_string(call) + " " + outcome.reason);
+    };
+    replay(file, options.mode, calls, {begins, ends});
   } catch (const std::exception& error) {
     write_line(fd, 'E', error.what());
   }
@@ -102,7 +128,7 @@ class Job {
     STAX_RUNTIME_CHECK(pid_ >= 0, "verify: cannot start a process: {}", std::strerror(errno));
     if (pid_ == 0) {
       ::close(ends[0]);
-      run_child(report_.path, options_, report_.outcomes.size(), ends[1]);
+      run_child(report_.path, options_, outcomes_, ends[1]);
     }
     ::close(ends[1]);
     fd_ = ends[0];
@@ -115,14 +141,20 @@ class Job {
   void take_line(const std::string& line) {
     const char letter = line.empty() ? '?' : line[0];
     const std::string rest = line.size() > 2 ? line.substr(2) : "";
-    if (letter == 'C') {
-      const size_t space = rest.find(' ');
-      count_ = std::stoul(rest.substr(0, space));
-      report_.name = rest.substr(space + 1);
-    } else if (letter == 'E') {
+    if (letter == 'E') {
       report_.error = rest;
+      return;
+    }
+    const size_t space = std::min(rest.find(' '), rest.size());
+    const size_t number = std::stoul(rest.substr(0, space));
+    const std::string text = space < rest.size() ? rest.substr(space + 1) : "";
+    if (letter == 'C') {
+      outcomes_.resize(number);
+      report_.name = text;
+    } else if (letter == '@') {
+      current_ = number;
     } else {
-      report_.outcomes.push_back({static_cast<Verdict>(letter), rest});
+      outcomes_.at(number) = outcome_of(letter, text);
     }
   }
 
@@ -134,25 +166,51 @@ class Job {
     return status;
   }
 
-  void child_ended() {
-    const int status = end();
-    if (!report_.error.empty() || report_.outcomes.size() >= count_) {
-      if (WIFSIGNALED(status) && count_ == 0)
-        report_.error = std::string("reading it ended by signal ") + ::strsignal(WTERMSIG(status));
-      return;
-    }
-    lose_call(WIFSIGNALED(status) ? std::string("crashed: ") + ::strsignal(WTERMSIG(status))
-                                  : "the process ended with status " + std::to_string(WEXITSTATUS(status)));
+  bool complete() const {
+    return std::all_of(outcomes_.begin(), outcomes_.end(), [](const auto& o) { return o.has_value(); });
   }
 
+  void finish() {
+    for (auto& outcome : outcomes_) report_.outcomes.push_back(std::move(*outcome));
+    outcomes_.clear();
+  }
+
+  void child_ended() {
+    const int status = end();
+    const std::string how = WIFSIGNALED(status)
+                                ? std::string("crashed: ") + ::strsignal(WTERMSIG(status))
+                                : "the process ended with status " + std::to_string(WEXITSTATUS(status));
+    if (outcomes_.empty() && report_.error.empty() && status != 0) report_.error = "reading it " + how;
+    if (!report_.error.empty() || complete()) {
+      std::erase_if(outcomes_, [](const auto& o) { return !o.has_value(); });
+      finish();
+      return;
+    }
+    lose_call(how);
+  }
+
+  /// The call that was worked on has failed; the rest goes on in a new child.
   void lose_call(std::string reason) {
-    report_.outcomes.push_back({Verdict::failed, std::move(reason)});
-    if (report_.outcomes.size() < count_) start();
+    if (current_ >= outcomes_.size() ||
+        outcomes_[current_]) {  // between calls: blame the first without outcome
+      current_ = static_cast<size_t>(
+          std::find_if(outcomes_.begin(), outcomes_.end(), [](const auto& o) { return !o.has_value(); }) -
+          outcomes_.begin());
+    }
+    if (current_ < outcomes_.size()) outcomes_[current_] = Outcome{Verdict::failed, std::move(reason)};
+    if (outcomes_.empty()) {
+      report_.error = reason;
+    } else if (complete()) {
+      finish();
+    } else {
+      start();
+    }
   }
 
   const WorkerOptions& options_;
   FileReport report_;
-  size_t count_ = 0;
+  std::vector<std::optional<Outcome>> outcomes_;  // by call, as they become known
+  size_t current_ = 0;                            // the call that the child works on
   pid_t pid_ = -1;
   int fd_ = -1;
   std::string text_;

@@ -20,7 +20,8 @@ struct WorkerOptions {
   ReplayMode mode = ReplayMode::reference;
   size_t processes = 1;
   size_t limit = 0;       ///< calls a file, 0 for all
-  int call_seconds = 60;  ///< a call that takes longer has failed
+  int call_seconds = 120;  ///< a call that takes longer has failed
+  bool verbose = false;    ///< lets warnings through
 };
 
 /// Replays all files and hands over each report when its file is done, in the order of the paths.
