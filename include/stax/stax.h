@@ -12,6 +12,7 @@
 #include "stax/io.h"
 #include "stax/lists.h"
 #include "stax/nn.h"
+#include "stax/onnx.h"
 #include "stax/operators.h"
 #include "stax/options.h"
 #include "stax/random.h"

@@ -24,8 +24,40 @@ struct RunOptions {
   std::string model;                ///< an .onnx file
   std::vector<std::string> inputs;  ///< NAME=FILE.npy
   std::string output_dir;           ///< receives NAME.npy for each output
+  std::string device = "cpu";
+  bool eager = false;  ///< operator by operator, without compiling
 };
 /// Runs a model and writes its outputs.
 int run(const RunOptions& options);
+
+struct ShowOptions {
+  std::string program;  ///< a built-in example, or an .onnx file
+  std::string target;   ///< "cpu"
+  std::string stage;    ///< "graph", "loops", "schedule", "kernels", "cpp" or "plan"
+  int64_t batch = 1;    ///< length of a model's dimensions that have no fixed one
+};
+/// Prints a program at one stage of its compilation.
+int show(const ShowOptions& options);
+
+struct BenchOptions {
+  std::string model;                ///< an .onnx file
+  std::vector<std::string> inputs;  ///< NAME=FILE.npy; none: zeros
+  int64_t batch = 1;                ///< length of dimensions that have no fixed one, where there are no files
+  double seconds = 2;               ///< to measure for
+  bool json = false;
+};
+/// Times a model.
+int bench(const BenchOptions& options);
+
+/// Lists the built-in examples.
+int list_examples();
+
+/// The disk cache of compiled kernels: its entries, its size, emptying it.
+int cache_list();
+int cache_size();
+int cache_clear();
+
+/// Says what this machine can do. 1 where there is no working compiler.
+int doctor();
 
 }  // namespace stax::cli

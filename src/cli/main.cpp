@@ -30,7 +30,38 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("MODEL", options->model, "An .onnx file")->required();
   command->add_option("--input", options->inputs, "NAME=FILE.npy, once an input");
   command->add_option("--output-dir", options->output_dir, "Folder for the outputs")->required();
+  command->add_option("--device", options->device, "cpu");
+  command->add_flag("--eager", options->eager, "Operator by operator, without compiling");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+void add_show(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ShowOptions>();
+  CLI::App* command = app.add_subcommand("show", "Prints a program at a stage of its compilation");
+  command->add_option("PROGRAM", options->program, "A built-in example or an .onnx file")->required();
+  command->add_option("--target", options->target, "cpu")->required();
+  command->add_option("--stage", options->stage, "graph, loops, schedule, kernels, cpp or plan")->required();
+  command->add_option("--batch", options->batch, "Length of a model's dimensions that have no fixed one");
+  command->callback([options, &action] { action = [options] { return show(*options); }; });
+}
+
+void add_bench(CLI::App& app, Action& action) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* command = app.add_subcommand("bench", "Times a model");
+  command->add_option("MODEL", options->model, "An .onnx file")->required();
+  command->add_option("--input", options->inputs, "NAME=FILE.npy, once an input (default: zeros)");
+  command->add_option("--batch", options->batch, "Length of dimensions that have no fixed one");
+  command->add_option("--seconds", options->seconds, "How long to measure");
+  command->add_flag("--json", options->json, "Prints JSON");
+  command->callback([options, &action] { action = [options] { return bench(*options); }; });
+}
+
+void add_cache(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("cache", "Looks after the disk cache of compiled kernels");
+  command->require_subcommand(1);
+  command->add_subcommand("list", "Its entries, last used first")->callback([&] { action = cache_list; });
+  command->add_subcommand("size", "How much it holds")->callback([&] { action = cache_size; });
+  command->add_subcommand("clear", "Empties it")->callback([&] { action = cache_clear; });
 }
 
 int run_command(int argc, char** argv) {
@@ -39,6 +70,11 @@ int run_command(int argc, char** argv) {
   Action action;
   add_verify(app, action);
   add_run(app, action);
+  add_show(app, action);
+  add_bench(app, action);
+  add_cache(app, action);
+  app.add_subcommand("examples", "Lists the built-in examples")->callback([&] { action = list_examples; });
+  app.add_subcommand("doctor", "Says what this machine can do")->callback([&] { action = doctor; });
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "stax/functions.h"
 #include "stax/io.h"
 #include "support/check.h"
 
@@ -32,6 +33,19 @@ std::vector<Tensor> read_inputs(const onnx::OnnxProgram& program, const std::vec
     STAX_CHECK(file != files.end(), "input '{}' of the model is missing; give it as --input {}=FILE.npy",
                name, name);
     inputs.push_back(load_npy(file->second));
+  }
+  return inputs;
+}
+
+std::vector<Tensor> empty_inputs(const onnx::OnnxProgram& program, int64_t batch) {
+  STAX_CHECK(batch >= 0, "--batch is to be at least 0, not {}", batch);
+  std::vector<Tensor> inputs;
+  for (const onnx::ValueInfo& input : program.inputs()) {
+    STAX_CHECK(input.dtype && input.dims, "input '{}' has no declared dtype and shape; give it as a file",
+               input.name);
+    std::vector<int64_t> sizes;
+    for (const onnx::Dim& dim : *input.dims) sizes.push_back(dim.size.value_or(batch));
+    inputs.push_back(zeros(sizes, *input.dtype));
   }
   return inputs;
 }

@@ -12,4 +12,8 @@ namespace stax::cli {
 /// that is not given, and files that cannot be read.
 std::vector<Tensor> read_inputs(const onnx::OnnxProgram& program, const std::vector<std::string>& given);
 
+/// Zeros of the declared shapes, with `batch` for dimensions that have no fixed length. UserError for inputs
+/// without a declared dtype or rank.
+std::vector<Tensor> empty_inputs(const onnx::OnnxProgram& program, int64_t batch);
+
 }  // namespace stax::cli

@@ -7,8 +7,9 @@
 
 #include "cli/commands.h"
 #include "cli/model_inputs.h"
-#include "frontends/onnx_program.h"
+#include "stax/compile.h"
 #include "stax/io.h"
+#include "stax/onnx.h"
 #include "support/check.h"
 
 namespace stax::cli {
@@ -27,14 +28,16 @@ std::string file_name(const std::string& name) {
 }  // namespace
 
 int run(const RunOptions& options) {
-  const onnx::OnnxProgram program = onnx::OnnxProgram::load(options.model);
-  const std::vector<Tensor> inputs = read_inputs(program, options.inputs);
-  const std::vector<Tensor> outputs = program(inputs);
+  STAX_CHECK(options.device == "cpu", "run: there is no device '{}'; there is: cpu", options.device);
+  const OnnxModel model = OnnxModel::load(options.model);
+  const std::vector<Tensor> inputs = read_inputs(model.program(), options.inputs);
+  const std::vector<Tensor> outputs = options.eager ? model(inputs) : compile(model)(inputs);
+  const std::vector<std::string> names = model.output_names();
   std::error_code error;
   fs::create_directories(options.output_dir, error);
   STAX_RUNTIME_CHECK(!error, "run: cannot make the folder '{}': {}", options.output_dir, error.message());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const std::string& name = program.outputs()[i].name;
+    const std::string& name = names[i];
     const std::string path = (fs::path(options.output_dir) / file_name(name)).string();
     save_npy(path, outputs[i].contiguous());
     fmt::print("{}: {} [{}] in {}\n", name, stax::name(outputs[i].dtype()),

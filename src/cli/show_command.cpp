@@ -1,0 +1,51 @@
+// stax show: a program at any stage of its compilation.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+
+#include "cli/commands.h"
+#include "cli/examples.h"
+#include "cli/model_inputs.h"
+#include "compiler/batch.h"
+#include "frontends/onnx_program.h"
+#include "support/check.h"
+#include "tensor/tensor_impl.h"
+
+namespace stax::cli {
+namespace {
+
+capture::Captured capture_example(const Example& example) {
+  std::vector<Tensor> inputs;
+  for (const ExampleInput& input : example.inputs) inputs.push_back(new_tensor(DType::float32, input.sizes));
+  return compiler::trace_function(example.run, inputs);
+}
+
+capture::Captured capture_model(const ShowOptions& options) {
+  const onnx::OnnxProgram program = onnx::OnnxProgram::load(options.program);
+  return compiler::trace_function([&](const std::vector<Tensor>& in) { return program(in); },
+                                  empty_inputs(program, options.batch));
+}
+
+capture::Captured capture_program(const ShowOptions& options) {
+  if (const Example* example = find_example(options.program)) return capture_example(*example);
+  const bool is_file = std::filesystem::exists(options.program);
+  STAX_CHECK(is_file || options.program.ends_with(".onnx"),
+             "show: '{}' is neither a built-in example (stax examples lists them) nor an .onnx file",
+             options.program);
+  return capture_model(options);
+}
+
+}  // namespace
+
+int show(const ShowOptions& options) {
+  STAX_CHECK(options.target == "cpu", "show: there is no generator for the target '{}'; there is: cpu",
+             options.target);
+  const capture::Captured captured = capture_program(options);
+  const compiler::Stages stages =
+      compiler::run_stages(captured.graph, *captured.env, {compiler::Backend::native, true});
+  std::fputs(compiler::stage_text(stages, options.stage).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace stax::cli
