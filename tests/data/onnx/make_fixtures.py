@@ -58,3 +58,23 @@ for key, text in (("location", "weights.bin"), ("offset", "8"), ("length", "16")
 graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "external", [value("x", [2, 2])], [value("y", [2, 2])], [tensor])
 model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 (HERE / "external.onnx").write_bytes(model.SerializeToString())
+
+# relu(x @ w + b), summed over the rows, whose number is free.
+constant = lambda name, data: numpy_helper.from_array(np.array(data), name)
+nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["h"]), helper.make_node("Relu", ["h"], ["r"]),
+         helper.make_node("ReduceSum", ["r", "rows"], ["y"], keepdims=0)]
+graph = helper.make_graph(nodes, "mlp", [value("x", ["n", 2])], [value("y", [3])],
+                          [constant("w", np.float32([[1, 2, 3], [4, 5, 6]])), constant("b", np.float32([0.5, -100, 1])),
+                           constant("rows", np.int64([0]))])
+save("mlp.onnx", graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+# Operators that are not mapped, one of them in a domain of its own.
+body = helper.make_graph([helper.make_node("Identity", ["go"], ["on"])], "body",
+                         [value("i", [], TensorProto.INT64), value("go", [], TensorProto.BOOL)], [value("on", [], TensorProto.BOOL)])
+nodes = [helper.make_node("Loop", ["count", "go"], [], body=body),
+         helper.make_node("NonMaxSuppression", ["boxes", "scores"], ["kept"]),
+         helper.make_node("Odd", ["kept"], ["y"], domain="my.domain")]
+graph = helper.make_graph(nodes, "unmapped", [value("count", [], TensorProto.INT64), value("go", [], TensorProto.BOOL),
+                          value("boxes", [1, 4, 4]), value("scores", [1, 1, 4])], [value("y", None, TensorProto.INT64)])
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("my.domain", 1)], ir_version=8)
+(HERE / "unmapped.onnx").write_bytes(model.SerializeToString())

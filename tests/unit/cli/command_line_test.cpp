@@ -1,0 +1,172 @@
+// The `stax` program as its users meet it: exit statuses, messages, output.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "stax/factories.h"
+#include "stax/io.h"
+#include "support/atomic_file.h"
+#include "support/file.h"
+#include "support/json.h"
+#include "support/process.h"
+
+namespace stax {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+ProcessResult run_stax(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), STAX_TEST_PROGRAMS "/stax");
+  return run_process(arguments);
+}
+
+const std::string kRecorded = STAX_TEST_DATA "/recorded";
+const std::string kModels = STAX_TEST_DATA "/onnx";
+
+/// One line on stderr that names the program.
+void expect_error(const ProcessResult& result, int status, const std::string& words) {
+  EXPECT_EQ(result.exit_code, status);
+  EXPECT_THAT(result.errors, StartsWith("stax: error: "));
+  EXPECT_THAT(result.errors, HasSubstr(words));
+  EXPECT_EQ(result.errors.find('\n'), result.errors.size() - 1) << result.errors;
+}
+
+TEST(CommandLine, RefusesWrongUsageWithStatusTwo) {
+  expect_error(run_stax({}), 2, "subcommand");
+  expect_error(run_stax({"verify"}), 2, "PATH");
+  expect_error(run_stax({"frobnicate"}), 2, "");
+  expect_error(run_stax({"run", "model.onnx", "--no-such-option"}), 2, "");
+}
+
+TEST(CommandLine, HelpIsNoError) {
+  const ProcessResult result = run_stax({"--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  for (const char* command : {"run", "bench", "show", "verify", "examples", "cache", "doctor"})
+    EXPECT_THAT(result.output, HasSubstr(command));
+}
+
+TEST(CommandLine, ListsTheExamplesThatShowPrints) {
+  const ProcessResult list = run_stax({"examples"});
+  EXPECT_EQ(list.exit_code, 0);
+  for (const char* name : {"ex-1.1", "ex-5.1", "ex-6.1", "ex-6.2", "softmax"}) {
+    EXPECT_THAT(list.output, HasSubstr(name));
+    for (const char* stage : {"graph", "loops", "schedule", "kernels", "cpp", "plan"}) {
+      const ProcessResult shown = run_stax({"show", name, "--target", "cpu", "--stage", stage});
+      EXPECT_EQ(shown.exit_code, 0) << name << " " << stage << ": " << shown.errors;
+      EXPECT_THAT(shown.output, Not(testing::IsEmpty())) << name << " " << stage;
+    }
+  }
+}
+
+TEST(CommandLine, ShowsSoftmaxAsOneKernel) {
+  const ProcessResult shown = run_stax({"show", "softmax", "--target", "cpu", "--stage", "kernels"});
+  size_t kernels = 0;
+  for (size_t at = shown.output.find("kernel "); at != std::string::npos;
+       at = shown.output.find("\nkernel ", at + 1)) {
+    ++kernels;
+  }
+  EXPECT_EQ(kernels, 1u) << shown.output;
+}
+
+TEST(CommandLine, RefusesWhatItCannotShow) {
+  expect_error(run_stax({"show", "ex-9.9", "--target", "cpu", "--stage", "graph"}), 1, "ex-9.9");
+  expect_error(run_stax({"show", "softmax", "--target", "abacus", "--stage", "graph"}), 1, "abacus");
+  expect_error(run_stax({"show", "softmax", "--target", "cpu", "--stage", "poem"}), 1, "poem");
+}
+
+TEST(CommandLine, VerifiesRecordedCallsInEveryMode) {
+  for (const char* mode : {"reference", "compiled"}) {
+    const ProcessResult result = run_stax({"verify", kRecorded, "--mode", mode});
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_THAT(result.output, HasSubstr(" passed, 0 failed, 0 unknown"));
+  }
+}
+
+TEST(CommandLine, VerifySelectsOneOperator) {
+  const ProcessResult result =
+      run_stax({"verify", kRecorded, "--mode", "reference", "--op", "softmax", "--limit", "2", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const Json report = Json::parse(result.output);
+  EXPECT_EQ(report.at("operators").size(), 1u);
+  EXPECT_EQ(report.at("passed").as_int(), 2);
+}
+
+TEST(CommandLine, VerifyRefusesWhatIsNotThere) {
+  expect_error(run_stax({"verify", "/no/such/folder", "--mode", "reference"}), 1, "/no/such/folder");
+  expect_error(run_stax({"verify", kRecorded, "--mode", "guess"}), 1, "guess");
+  expect_error(run_stax({"verify", kRecorded, "--mode", "reference", "--op", "nothing"}), 1, "nothing");
+}
+
+TEST(CommandLine, VerifyCountsADamagedFileAsFailedAndGoesOn) {
+  const TemporaryFolder folder(temporary_root(), "stax-cli-");
+  const std::string good = folder.path() + "/b.safetensors";
+  std::filesystem::copy_file(kRecorded + "/add.safetensors", good);
+  std::string text = *read_file(good);
+  AtomicFile damaged(folder.path() + "/a.safetensors");
+  damaged.write(text.substr(0, text.size() / 2));
+  damaged.commit();
+  const ProcessResult result = run_stax({"verify", folder.path(), "--mode", "reference"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("a.safetensors"));
+  EXPECT_THAT(result.output, HasSubstr(" 1 failed, 0 unknown"));
+}
+
+TEST(CommandLine, RunSaysWhichInputIsWrong) {
+  const TemporaryFolder folder(temporary_root(), "stax-cli-");
+  expect_error(run_stax({"run", "/no/model.onnx", "--output-dir", folder.path()}), 1, "/no/model.onnx");
+  const std::string model = kModels + "/mlp.onnx";
+  expect_error(run_stax({"run", model, "--output-dir", folder.path()}), 1, "'x'");
+  save_npy(folder.path() + "/x.npy", tensor({1, 2, 3}));
+  expect_error(
+      run_stax({"run", model, "--input", "x=" + folder.path() + "/x.npy", "--output-dir", folder.path()}), 1,
+      "float32");
+  expect_error(run_stax({"run", model, "--input", "y=a.npy", "--output-dir", folder.path()}), 1, "x");
+}
+
+TEST(CommandLine, RunsAModel) {
+  const TemporaryFolder folder(temporary_root(), "stax-cli-");
+  const std::string input = folder.path() + "/x.npy";
+  save_npy(input, tensor({{1.0, -2.0}, {0.5, 3.0}}, kFloat32));
+  for (const bool eager : {true, false}) {
+    std::vector<std::string> command = {"run",        kModels + "/mlp.onnx", "--input",
+                                        "x=" + input, "--output-dir",        folder.path() + "/out"};
+    if (eager) command.push_back("--eager");
+    const ProcessResult result = run_stax(command);
+    ASSERT_EQ(result.exit_code, 0) << result.errors;
+    // mlp.onnx is relu(x @ [[1, 2, 3], [4, 5, 6]] + [0.5, -100, 1]), summed over rows.
+    const Tensor y = load_npy(folder.path() + "/out/y.npy");
+    ASSERT_EQ(y.sizes().values(), (std::vector<int64_t>{3}));
+    EXPECT_FLOAT_EQ(y[0].item<float>(), 0 + 13);
+    EXPECT_FLOAT_EQ(y[1].item<float>(), 0);
+    EXPECT_FLOAT_EQ(y[2].item<float>(), 0 + 20.5);
+  }
+}
+
+TEST(CommandLine, ListsEveryOperatorThatIsNotMapped) {
+  const TemporaryFolder folder(temporary_root(), "stax-cli-");
+  const ProcessResult result = run_stax({"run", kModels + "/unmapped.onnx", "--output-dir", folder.path()});
+  expect_error(result, 1, "Loop");
+  EXPECT_THAT(result.errors, HasSubstr("NonMaxSuppression"));
+}
+
+TEST(CommandLine, BenchReportsTimes) {
+  const ProcessResult result =
+      run_stax({"bench", kModels + "/mlp.onnx", "--batch", "4", "--seconds", "0.01", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const Json report = Json::parse(result.output);
+  EXPECT_GT(report.at("calls").as_int(), 0);
+  EXPECT_LE(report.at("min_ms").as_double(), report.at("median_ms").as_double());
+}
+
+TEST(CommandLine, DoctorFindsACompiler) {
+  const ProcessResult result = run_stax({"doctor"});
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("host compiler"));
+}
+
+}  // namespace
+}  // namespace stax

@@ -1,0 +1,257 @@
+// Models as functions over tensors. Expected values are worked out by hand from ONNX's operator texts.
+#include "frontends/onnx_program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "frontends/onnx_ops.h"
+#include "stax/compile.h"
+#include "stax/error.h"
+#include "stax/factories.h"
+#include "stax/onnx.h"
+
+namespace stax::onnx {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using Array = stax::Tensor;
+using Ints = std::vector<int64_t>;
+
+Attribute attribute(const std::string& name, Attribute::Value value) {
+  return {name, std::move(value), ""};
+}
+
+/// A constant of int64 numbers; they live as long as the view.
+Tensor constant(const std::string& name, const Ints& values) {
+  const auto data = std::make_shared<Ints>(values);
+  Tensor tensor{name, "INT64", DType::int64, {static_cast<int64_t>(values.size())}, {}};
+  tensor.data = {DType::int64, tensor.sizes, reinterpret_cast<const std::byte*>(data->data()),
+                 static_cast<int64_t>(values.size() * sizeof(int64_t)), data};
+  return tensor;
+}
+
+struct Builder {
+  Model model;
+  explicit Builder(int64_t opset = 17) { model.opsets[""] = opset; }
+  Builder& input(const std::string& name) {
+    model.graph.inputs.push_back({name, "FLOAT", std::nullopt, std::nullopt});
+    return *this;
+  }
+  Builder& constant(const std::string& name, const Ints& values) {
+    model.graph.initializers.push_back(onnx::constant(name, values));
+    return *this;
+  }
+  Builder& node(const std::string& op, std::vector<std::string> inputs, std::vector<std::string> outputs,
+                std::vector<Attribute> attributes = {}) {
+    model.graph.nodes.push_back(
+        {"", op, "", "", std::move(inputs), std::move(outputs), std::move(attributes)});
+    return *this;
+  }
+  OnnxProgram build(const std::vector<std::string>& outputs) {
+    for (const std::string& name : outputs)
+      model.graph.outputs.push_back({name, "", std::nullopt, std::nullopt});
+    return OnnxProgram(model);
+  }
+};
+
+std::vector<double> values(const Array& tensor) {
+  const Array flat = tensor.to(kFloat64).contiguous().reshape({-1});
+  const double* data = flat.const_data_ptr<double>();
+  return {data, data + static_cast<int64_t>(flat.numel())};
+}
+
+/// The only output, computed at once and compiled: both agree.
+Array run(const OnnxProgram& program, const std::vector<Array>& inputs) {
+  const std::vector<Array> at_once = program(inputs);
+  EXPECT_EQ(at_once.size(), 1u);
+  const auto compiled = compile([&](const std::vector<Array>& in) { return program(in); });
+  const std::vector<Array> later = compiled(inputs);
+  EXPECT_EQ(later.at(0).dtype(), at_once[0].dtype());
+  EXPECT_EQ(later.at(0).sizes().values(), at_once[0].sizes().values());
+  EXPECT_EQ(values(later.at(0)), values(at_once[0]));
+  return at_once[0];
+}
+
+/// One node over float inputs.
+Array apply(const std::string& op, const std::vector<Array>& inputs, std::vector<Attribute> attributes = {},
+            int64_t opset = 17) {
+  Builder builder(opset);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < inputs.size(); ++i) names.push_back("in" + std::to_string(i));
+  for (const std::string& name : names) builder.input(name);
+  return run(builder.node(op, names, {"out"}, std::move(attributes)).build({"out"}), inputs);
+}
+
+Array matrix() {
+  return tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}});
+}
+
+TEST(OnnxProgram, ReshapesToShapesThatItComputes) {
+  // Reshape(x, Concat(Slice(Shape(x), 0:1), [-1]))
+  Builder builder;
+  builder.input("x").constant("zero", {0}).constant("one", {1}).constant("rest", {-1});
+  builder.node("Shape", {"x"}, {"shape"})
+      .node("Slice", {"shape", "zero", "one", "zero"}, {"first"})
+      .node("Concat", {"first", "rest"}, {"target"}, {attribute("axis", int64_t{0})})
+      .node("Reshape", {"x", "target"}, {"y"});
+  const OnnxProgram program = builder.build({"y"});
+  EXPECT_EQ(run(program, {rand({2, 3, 4})}).sizes().values(), (Ints{2, 12}));
+  EXPECT_EQ(run(program, {rand({5, 1, 7})}).sizes().values(), (Ints{5, 7}));
+}
+
+TEST(OnnxProgram, ReshapeCopiesLengthsWhereAZeroStands) {
+  Builder builder;
+  builder.input("x").constant("target", {0, -1, 2}).node("Reshape", {"x", "target"}, {"y"});
+  EXPECT_EQ(run(builder.build({"y"}), {rand({3, 8})}).sizes().values(), (Ints{3, 4, 2}));
+}
+
+TEST(OnnxProgram, SlicesBackwards) {
+  Builder builder;
+  builder.input("x")
+      .constant("start", {-1})
+      .constant("end", {-1000})
+      .constant("axis", {1})
+      .constant("step", {-2});
+  builder.node("Slice", {"x", "start", "end", "axis", "step"}, {"y"});
+  EXPECT_THAT(values(run(builder.build({"y"}), {matrix()})), ElementsAre(3, 1, 6, 4));
+}
+
+TEST(OnnxProgram, ExpandsBothWays) {
+  Builder builder;
+  builder.input("x").constant("target", {2, 1}).node("Expand", {"x", "target"}, {"y"});
+  const Array y = run(builder.build({"y"}), {tensor({1.0, 2.0})});
+  EXPECT_EQ(y.sizes().values(), (Ints{2, 2}));
+  EXPECT_THAT(values(y), ElementsAre(1, 2, 1, 2));
+}
+
+TEST(OnnxProgram, SumsOverAxesOfAttributesAndOfInputs) {
+  EXPECT_THAT(values(apply("ReduceSum", {matrix()},
+                           {attribute("axes", Ints{1}), attribute("keepdims", int64_t{0})}, 11)),
+              ElementsAre(6, 15));
+  Builder builder;
+  builder.input("x").constant("axes", {-2}).node("ReduceSum", {"x", "axes"}, {"y"});
+  const Array y = run(builder.build({"y"}), {matrix()});
+  EXPECT_EQ(y.sizes().values(), (Ints{1, 3}));
+  EXPECT_THAT(values(y), ElementsAre(5, 7, 9));
+  EXPECT_THAT(values(apply("ReduceSum", {matrix()}, {attribute("noop_with_empty_axes", int64_t{1})})),
+              ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+TEST(OnnxProgram, SoftmaxChangedItsAxesInVersion13) {
+  const Array zeros = stax::zeros({2, 2, 2});
+  EXPECT_THAT(values(apply("Softmax", {zeros}, {}, 13)), testing::Each(0.5));
+  EXPECT_THAT(values(apply("Softmax", {zeros}, {}, 11)), testing::Each(0.25));
+}
+
+TEST(OnnxProgram, DividesIntegersTowardsZero) {
+  EXPECT_THAT(values(apply("Div", {tensor({7, -7}), tensor({2, 2})})), ElementsAre(3, -3));
+}
+
+TEST(OnnxProgram, ModuloTakesTheSignOfTheDivisorUnlessAsked) {
+  EXPECT_THAT(values(apply("Mod", {tensor({-7, 7}), tensor({3, -3})})), ElementsAre(2, -2));
+  EXPECT_THAT(values(apply("Mod", {tensor({-7, 7}), tensor({3, -3})}, {attribute("fmod", int64_t{1})})),
+              ElementsAre(-1, 1));
+}
+
+TEST(OnnxProgram, GathersFromTheEnd) {
+  EXPECT_THAT(values(apply("Gather", {matrix(), tensor({{-1, 0}})}, {attribute("axis", int64_t{1})})),
+              ElementsAre(3, 1, 6, 4));
+}
+
+TEST(OnnxProgram, GemmTransposesAndScales) {
+  // 2 * (A^T B) + 0.5 C with A = B = [[1, 2, 3], [4, 5, 6]]
+  const Array y = apply("Gemm", {matrix(), matrix(), tensor({2.0, 4.0, 6.0})},
+                        {attribute("transA", int64_t{1}), attribute("alpha", 2.0f), attribute("beta", 0.5f)});
+  EXPECT_THAT(values(y), ElementsAre(35, 46, 57, 45, 60, 75, 55, 74, 93));
+}
+
+TEST(OnnxProgram, ConvolvesWithPadsThatDiffer) {
+  // One row of three ones against [1, 2]: a zero before, none after.
+  const Array y =
+      apply("Conv", {tensor({{{1.0, 1.0, 1.0}}}), tensor({{{1.0, 2.0}}})}, {attribute("pads", Ints{1, 0})});
+  EXPECT_THAT(values(y), ElementsAre(2, 3, 3));
+}
+
+TEST(OnnxProgram, NormalizesLayers) {
+  const Array y = apply("LayerNormalization", {tensor({{1.0, 3.0}}), tensor({2.0, 2.0}), tensor({0.0, 1.0})},
+                        {attribute("epsilon", 0.0f)});
+  EXPECT_THAT(values(y), ElementsAre(-2, 3));
+}
+
+TEST(OnnxProgram, CallsTheFunctionsOfTheModel) {
+  // Twice(a) = a + a, of the model's own domain.
+  Builder builder;
+  builder.input("x").node("Twice", {"x"}, {"y"});
+  builder.model.graph.nodes[0].domain = "f";
+  builder.model.opsets["f"] = 1;
+  builder.model.functions.push_back(
+      {"Twice", "f", "", {"a"}, {"b"}, {}, {}, {{"", "Add", "", "", {"a", "a"}, {"b"}, {}}}, {{"", 17}}});
+  EXPECT_THAT(values(run(builder.build({"y"}), {tensor({1.5})})), ElementsAre(3));
+}
+
+TEST(OnnxProgram, ListsAllOperatorsThatAreNotMapped) {
+  Builder builder;
+  builder.input("x").node("Nonsense", {"x"}, {"y"}).node("Gibberish", {"y"}, {"z"});
+  try {
+    builder.build({"z"});
+    FAIL() << "no error";
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("Nonsense"), HasSubstr("Gibberish")));
+  }
+}
+
+TEST(OnnxProgram, NamesTheNodeThatRefuses) {
+  Builder builder;
+  builder.input("x").input("y").node("MatMul", {"x", "y"}, {"z"});
+  builder.model.graph.nodes[0].name = "product";
+  const OnnxProgram program = builder.build({"z"});
+  try {
+    program({rand({2, 3}), rand({2, 3})});
+    FAIL() << "no error";
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("MatMul 'product'"));
+  }
+}
+
+TEST(OnnxProgram, ChecksItsInputs) {
+  Builder builder;
+  builder.input("x").node("Relu", {"x"}, {"y"});
+  builder.model.graph.inputs[0].dtype = DType::float32;
+  builder.model.graph.inputs[0].dims = std::vector<Dim>{{2, ""}, {std::nullopt, "n"}};
+  const OnnxProgram program = builder.build({"y"});
+  EXPECT_NO_THROW(program({rand({2, 5})}));
+  EXPECT_THROW(program({}), UserError);
+  EXPECT_THROW(program({rand({3, 5})}), UserError);
+  EXPECT_THROW(program({rand({2})}), UserError);
+  EXPECT_THROW(program({zeros({2, 5}, kInt64)}), UserError);
+}
+
+TEST(OnnxModel, IsAFunctionThatCompiles) {
+  const OnnxModel model = OnnxModel::load(STAX_TEST_DATA "/onnx/mlp.onnx");
+  EXPECT_THAT(model.input_names(), ElementsAre("x"));
+  EXPECT_THAT(model.output_names(), ElementsAre("y"));
+  const auto compiled = compile(model);
+  // relu([14.5, -81, 25])
+  EXPECT_THAT(values(compiled(std::vector<Array>{tensor({{2.0, 3.0}})}).at(0)), ElementsAre(14.5, 0, 25));
+}
+
+TEST(OnnxOps, RowsHaveOneNameAndVersionEach) {
+  std::set<std::pair<std::string_view, int64_t>> seen;
+  for (const auto& family :
+       {ops::math_rows(), ops::shape_rows(), ops::index_rows(), ops::reduction_rows(), ops::network_rows()}) {
+    for (const ops::OpRow& row : family) {
+      EXPECT_TRUE(seen.emplace(row.name, row.since).second) << row.name;
+      EXPECT_NE(row.run, nullptr);
+    }
+  }
+  EXPECT_EQ(ops::find_row("Expand", 7), nullptr);
+  EXPECT_NE(ops::find_row("Expand", 8), nullptr);
+}
+
+}  // namespace
+}  // namespace stax::onnx
