@@ -28,21 +28,25 @@ Result gather_elements(const NodeCall& call) {
   return {op("gather", {x, axis, wrap_indices(call.in(1), x.size(axis))})};
 }
 
-Result scatter_elements(const NodeCall& call) {
-  const Tensor &x = call.in(0), &source = call.in(2);
-  const int64_t axis = axis_of(call, call.integer("axis", 0), x.dim());
-  const Tensor indices = wrap_indices(call.in(1), x.size(axis));
+/// A reduction of ONNX as scatter_reduce names it; UserError for another one.
+std::string reduction_name(const NodeCall& call) {
   const std::string reduction = call.text("reduction", "none");
-  if (reduction == "none") return {op("scatter", {x, axis, indices, source})};
   struct Row {
     std::string_view onnx, stax;
   };
   constexpr Row rows[] = {{"add", "sum"}, {"mul", "prod"}, {"max", "amax"}, {"min", "amin"}};
   for (const Row& row : rows) {
-    if (row.onnx == reduction)
-      return {op("scatter_reduce", {x, axis, indices, source, std::string(row.stax)})};
+    if (row.onnx == reduction) return std::string(row.stax);
   }
   call.refuse(fmt::format("there is no reduction '{}'", reduction));
+}
+
+Result scatter_elements(const NodeCall& call) {
+  const Tensor &x = call.in(0), &source = call.in(2);
+  const int64_t axis = axis_of(call, call.integer("axis", 0), x.dim());
+  const Tensor indices = wrap_indices(call.in(1), x.size(axis));
+  if (call.text("reduction", "none") == "none") return {op("scatter", {x, axis, indices, source})};
+  return {op("scatter_reduce", {x, axis, indices, source, reduction_name(call)})};
 }
 
 /// The last axis of `indices` as one index tensor an axis of x, after `batch` axes that go along.
@@ -64,14 +68,31 @@ Result gather_nd(const NodeCall& call) {
   return {x.index(index_list(x, call.in(1), call.integer("batch_dims", 0)))};
 }
 
+/// With the indexed axes taken as one, and the others as another.
+Tensor scatter_rows(const NodeCall& call, const std::string& reduction) {
+  const Tensor &x = call.in(0), &indices = call.in(1);
+  const int64_t last = indices.dim() - 1, count = indices.size(last);
+  int64_t rows = 1;
+  Tensor position;
+  for (int64_t k = 0; k < count; ++k) {
+    const Tensor index = wrap_indices(op("select", {indices, last, k}), x.size(k));
+    position = position.defined() ? op("add", {op("mul", {position, size(x, k)}), index}) : index;
+    rows *= size(x, k);
+  }
+  const Tensor flat = op("reshape", {x, list({rows, -1})});
+  const Tensor source = op("reshape", {call.in(2), list({-1, flat.size(1)})});
+  const Tensor where =
+      op("expand", {op("reshape", {position, list({-1, 1})}), list(source.sizes().values())});
+  const Tensor result = op("scatter_reduce", {flat, 0, where, source, reduction});
+  return op("reshape", {result, list(x.sizes().values())});
+}
+
 Result scatter_nd(const NodeCall& call) {
-  const Tensor &x = call.in(0), &source = call.in(2);
-  const std::string reduction = call.text("reduction", "none");
-  if (reduction != "none" && reduction != "add")
-    call.refuse(fmt::format("the reduction '{}' is not supported", reduction));
+  const Tensor& x = call.in(0);
+  if (call.text("reduction", "none") != "none") return {scatter_rows(call, reduction_name(call))};
   Argument<Tensor>::Tensors indices;
   for (const TensorIndex& index : index_list(x, call.in(1), 0)) indices.emplace_back(index.tensor());
-  return {op("index_put", {x, indices, source, reduction == "add"})};
+  return {op("index_put", {x, indices, call.in(2)})};
 }
 
 Result one_hot(const NodeCall& call) {

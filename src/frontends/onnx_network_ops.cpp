@@ -157,30 +157,62 @@ Result max_pool(const NodeCall& call) {
   return {results[0], op("add", {results.at(1), starts})};
 }
 
+/// How many windows fit along axis d of the input. Rounding up adds one that hangs over the end, unless it
+/// would begin in the padding there.
+int64_t window_count(const Window& window, size_t d, int64_t length, bool ceil) {
+  const int64_t room = length + window.before[d] + window.after[d] - window.reach(d),
+                stride = window.strides[d];
+  int64_t count = (ceil ? room + stride - 1 : room) / stride + 1;
+  if (ceil && (count - 1) * stride >= length + window.before[d]) --count;
+  return count;
+}
+
+/// The sums of all windows of a tensor that is padded already: one strided slice for each place in the
+/// window.
+Tensor window_sums(Tensor x, const Window& window, const Ints& counts) {
+  for (size_t d = 0; d < window.rank(); ++d) {  // axis by axis
+    const auto axis = static_cast<int64_t>(d) + 2;
+    const int64_t span = (counts[d] - 1) * window.strides[d] + 1;
+    Tensor sum;
+    for (int64_t k = 0; k < window.kernel[d]; ++k) {
+      const int64_t start = k * window.dilations[d];
+      const Tensor part = op("slice", {x, axis, start, start + span, window.strides[d]});
+      sum = sum.defined() ? op("add", {sum, part}) : part;
+    }
+    x = sum;
+  }
+  return x;
+}
+
 Result average_pool(const NodeCall& call) {
   const Window window = window_of(call, call.node().get_ints("kernel_shape", {}));
   check_rank(call, window.rank());
-  if (std::any_of(window.dilations.begin(), window.dilations.end(), [](int64_t d) { return d != 1; }))
-    call.refuse("dilations other than 1 are not supported");
   const Tensor& x = call.in(0);
   const bool ceil = call.integer("ceil_mode", 0) != 0, include = call.integer("count_include_pad", 0) != 0;
-  const std::string name = with_rank("avg_pool", window.rank());
-  const auto pool = [&](const Tensor& t, const Ints& padding, bool count) {
-    return op(name, {t, list(window.kernel), list(window.strides), list(padding), ceil, count});
+  bool fits = window.symmetric();
+  for (size_t d = 0; d < window.rank(); ++d)
+    fits = fits && 2 * window.before[d] <= window.kernel[d] && window.dilations[d] == 1;
+  if (fits) {
+    return {op(with_rank("avg_pool", window.rank()),
+               {x, list(window.kernel), list(window.strides), list(window.before), ceil, include})};
+  }
+  // Sums over explicit zeros, divided by how many elements of each window count.
+  Ints counts, pads = window.pads(), overhang(pads.size(), 0);
+  for (size_t d = 0; d < window.rank(); ++d) {
+    const int64_t length = x.size(static_cast<int64_t>(d) + 2);
+    counts.push_back(window_count(window, d, length, ceil));
+    const int64_t needed = (counts[d] - 1) * window.strides[d] + window.reach(d);
+    const int64_t missing = std::max<int64_t>(0, needed - length - window.before[d] - window.after[d]);
+    overhang[2 * (window.rank() - 1 - d) + 1] = missing;
+  }
+  const auto padded = [&](const Tensor& t) {
+    return op("constant_pad_nd", {op("constant_pad_nd", {t, list(pads)}), list(overhang)});
   };
-  const bool fits = window.symmetric() && [&] {
-    for (size_t d = 0; d < window.rank(); ++d) {
-      if (2 * window.before[d] > window.kernel[d]) return false;
-    }
-    return true;
-  }();
-  if (fits) return {pool(x, window.before, include)};
-  // With explicit zeros around, and the share of real elements in each window where those alone count.
-  const Ints none(window.rank(), 0);
-  const Tensor sums = pool(op("constant_pad_nd", {x, list(window.pads())}), none, true);
-  if (include) return {sums};
-  const Tensor ones = op("constant_pad_nd", {op("ones_like", {x}), list(window.pads())});
-  return {op("div", {sums, pool(ones, none, true)})};
+  const Tensor ones = op("ones_like", {x});
+  const Tensor counted =
+      include ? op("constant_pad_nd", {op("constant_pad_nd", {ones, list(pads), 1.0}), list(overhang)})
+              : padded(ones);
+  return {op("div", {window_sums(padded(x), window, counts), window_sums(counted, window, counts)})};
 }
 
 template <bool largest>
@@ -287,6 +319,20 @@ Result local_response_normalization(const NodeCall& call) {
   return {op("div", {x, op("pow", {base, call.real("beta", 0.75)})})};
 }
 
+Tensor negative_log_likelihood(const NodeCall& call, const Tensor& scores) {
+  Argument<Tensor> weight;
+  if (call.has(2)) weight = call.in(2);
+  return op("nll_loss", {scores, op("to", {call.in(1), DType::int64}), weight,
+                         call.integer("ignore_index", -100), call.text("reduction", "mean")});
+}
+Result negative_log_likelihood_loss(const NodeCall& call) {
+  return {negative_log_likelihood(call, call.in(0))};
+}
+Result softmax_cross_entropy_loss(const NodeCall& call) {
+  const Tensor scores = op("log_softmax", {call.in(0), 1});
+  return {negative_log_likelihood(call, scores), scores};
+}
+
 /// As in inference: nothing is dropped.
 Result dropout(const NodeCall& call) {
   if (call.has(2) && call.numbers(2).at(0) != 0 && call.number(1, 0.5) != 0)
@@ -315,6 +361,8 @@ constexpr OpRow kRows[] = {
     {"MeanVarianceNormalization", 9, mean_variance_normalization},
     {"LRN", 1, local_response_normalization},
     {"Dropout", 7, dropout},
+    {"NegativeLogLikelihoodLoss", 12, negative_log_likelihood_loss},
+    {"SoftmaxCrossEntropyLoss", 12, softmax_cross_entropy_loss},
 };
 
 }  // namespace

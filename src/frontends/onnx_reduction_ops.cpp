@@ -1,5 +1,6 @@
 // Reductions of ONNX.
-#include <cmath>
+#include <algorithm>
+#include <limits>
 
 #include "frontends/onnx_ops.h"
 
@@ -55,12 +56,29 @@ Result reduce_prod(const NodeCall& call) {
   for (const int64_t axis : axes) result = op("prod", {result, axis, over.keep}, {{"dtype", result.dtype()}});
   return {result};
 }
+/// Over no elements at all, the extremum is the dtype's own other end.
+Tensor empty_extremum(const Tensor& x, const Axes& over, bool largest) {
+  const Tensor sums = sum(op("to", {x, DType::int64}), over);
+  Scalar value;
+  if (is_floating_point(x.dtype())) {
+    value = largest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  } else if (x.dtype() == DType::boolean || x.dtype() == DType::uint8) {
+    value = largest ? 0 : x.dtype() == DType::uint8 ? 255 : 1;
+  } else {
+    const int64_t high = std::numeric_limits<int64_t>::max() >> (64 - 8 * itemsize(x.dtype()));
+    value = largest ? -high - 1 : high;
+  }
+  return filled(sums.sizes().values(), value, x.dtype());
+}
 template <bool largest>
 Result reduce_extremum(const NodeCall& call) {
   const Axes over = axes_of(call);
-  if (over.all_kept) return {call.in(0)};
-  if (call.in(0).dim() == 0) return {call.in(0)};
-  return {op(largest ? "amax" : "amin", {call.in(0), list(over.axes), over.keep})};
+  const Tensor& x = call.in(0);
+  if (over.all_kept || x.dim() == 0) return {x};
+  for (const int64_t axis : over.axes) {
+    if (size(x, axis) == 0) return {empty_extremum(x, over, largest)};
+  }
+  return {op(largest ? "amax" : "amin", {x, list(over.axes), over.keep})};
 }
 Result reduce_l1(const NodeCall& call) {
   return {sum(op("abs", {call.in(0)}), axes_of(call))};

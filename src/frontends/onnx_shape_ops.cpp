@@ -300,8 +300,10 @@ Result space_to_depth(const NodeCall& call) {
   if (x.dim() != 4) call.refuse("the input is to have 4 dimensions");
   const int64_t block = call.integer("blocksize", 1), n = x.size(0), c = x.size(1), h = x.size(2),
                 w = x.size(3);
+  const bool columns_first = call.text("mode", "DCR") == "CRD";
   const Tensor parts = op("reshape", {x, list({n, c, h / block, block, w / block, block})});
-  const Tensor apart = op("permute", {parts, list({0, 3, 5, 1, 2, 4})});
+  const Tensor apart =
+      op("permute", {parts, list(columns_first ? Ints{0, 1, 3, 5, 2, 4} : Ints{0, 3, 5, 1, 2, 4})});
   return {op("reshape", {apart, list({n, c * block * block, h / block, w / block})})};
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 #include <string_view>
 
@@ -208,15 +209,69 @@ void norm(Request& call) {
     throw Unsupported("the nuclear norm needs singular values");
 }
 
+/// The norms of matrices that are sums along one axis and an extremum along the other: of order 1, -1 and the
+/// infinities. The request holds the matrix, the axis to sum along, the other one, whether the larger counts,
+/// and whether the axes stay.
+std::vector<Tensor> matrix_norm(const Request& call) {
+  const auto at = [&](size_t i) { return call.positional.at(i).integer(); };
+  const bool largest = call.positional.at(3).boolean(), keep = call.positional.at(4).boolean();
+  const Tensor absolute = capture::call("abs", {call.positional[0]})[0];
+  const Tensor sums = capture::call("sum", {absolute, std::vector<Expr>{at(1)}, true})[0];
+  const Tensor norm = capture::call(largest ? "amax" : "amin", {sums, std::vector<Expr>{at(2)}, true})[0];
+  if (keep) return {norm};
+  return capture::call("squeeze", {norm, std::vector<Expr>{at(1), at(2)}});
+}
+
+/// Whether it is one of those; then the request becomes it.
+bool becomes_matrix_norm(Request& call, const Argument<Tensor>& ord, const std::vector<Expr>& dims) {
+  if (!ord.is_number()) return false;
+  const double order = ord.floating();
+  const bool rows = order == 1 || order == -1;
+  if (!rows && !std::isinf(order)) return false;
+  const int64_t rank = call.positional[0].tensor().dim();
+  std::vector<int64_t> axes;
+  for (const Expr& dim : dims) axes.push_back(dim.value() < 0 ? dim.value() + rank : dim.value());
+  const bool keep = is_true(take(call, "keepdim"));
+  const size_t sum = rows ? 0 : 1;
+  call.positional = {call.positional[0], axes.at(sum), axes.at(1 - sum), order > 0, keep};
+  call.formula = matrix_norm;
+  return true;
+}
+
+/// max_pool2d_with_indices_backward: the gradient of a pool whose results all have the gradient 1.
+std::vector<Tensor> pool_gradient(const Request& call) {
+  const auto pool = [&](std::string_view name, capture::Arguments positional) {
+    return capture::call(name, std::move(positional), call.named);
+  };
+  const Tensor input = call.positional.at(0).tensor();
+  const std::vector<Tensor> pooled = pool("max_pool2d_with_indices", {input});
+  const Tensor ones = capture::call("ones_like", {pooled.at(0)})[0];
+  auto named = call.named;
+  named.emplace_back("indices", pooled.at(1));
+  for (auto& [name, value] : named) {
+    if (name != "stride" || !value.is_none()) continue;
+    for (const auto& [other, kernel] : call.named) {
+      if (other == "kernel_size") value = kernel;
+    }
+  }
+  return capture::call("max_pool2d_with_indices_backward", {ones, input}, std::move(named));
+}
+void pool_backward(Request& call) {
+  take(call, "return_indices");
+  call.formula = pool_gradient;
+}
+
 /// linalg.norm(x, ord, dim): vector norms over one dimension, or over all where neither ord nor dim is given.
-/// Of the matrix norms only Frobenius' is one of them.
+/// Frobenius' matrix norm is one of them, others are formulas.
 void linalg_norm(Request& call) {
   const Argument<Tensor> ord = take(call, 1, "ord"), dim = take(call, 2, "dim");
   call.positional.resize(1);
   const auto* dims = std::get_if<std::vector<Expr>>(&dim.value);
   const int64_t rank = call.positional[0].tensor().dim();
   const bool matrix = dims != nullptr ? dims->size() == 2 : dim.is_none() && !ord.is_none() && rank == 2;
-  if (matrix && !is_text(ord, "fro") && !ord.is_none()) throw Unsupported("a matrix norm");
+  if (matrix && becomes_matrix_norm(call, ord, dims != nullptr ? *dims : std::vector<Expr>{0, 1})) return;
+  if (matrix && !is_text(ord, "fro") && !ord.is_none())
+    throw Unsupported("a matrix norm that needs singular values");
   if (is_text(ord, "nuc")) throw Unsupported("the nuclear norm needs singular values");
   if (ord.is_number()) {
     call.positional.push_back(ord);
@@ -224,14 +279,6 @@ void linalg_norm(Request& call) {
     call.positional.emplace_back(int64_t{2});
   }
   if (!dim.is_none()) call.named.emplace_back("dim", dim);
-}
-
-void upsample_bilinear(Request& call) {
-  call.named.emplace_back("mode", std::string("bilinear"));
-  call.named.emplace_back("align_corners", true);
-}
-void upsample_nearest(Request& call) {
-  call.named.emplace_back("mode", std::string("nearest"));
 }
 
 // The tables.
@@ -274,6 +321,7 @@ constexpr Row kRows[] = {
     {"narrow_copy", "", narrow},
     {"tensordot", "", tensordot},
     {"norm", "", norm},
+    {"max_pool2d_with_indices_backward", "", pool_backward},
     {"one_hot", "", one_hot},
     {"linalg.norm", "linalg.vector_norm", linalg_norm},
     {"nn.functional.unfold", "im2col"},
@@ -286,8 +334,6 @@ constexpr Row kRows[] = {
     {"adaptive_max_pool1d", "", adaptive_max_pool<2>},
     {"adaptive_max_pool2d", "", adaptive_max_pool<2>},
     {"adaptive_max_pool3d", "", adaptive_max_pool<2>},
-    {"upsample_bilinear", "interpolate", upsample_bilinear},
-    {"upsample_nearest", "interpolate", upsample_nearest},
 };
 
 /// Arguments that say where and how Python keeps tensors: nothing that changes values.
@@ -448,10 +494,12 @@ Request translate(const RecordedFile& file, const Json& call) {
 }
 
 bool Request::known() const {
+  if (formula != nullptr) return true;
   return capture::has_operator(name);
 }
 
 bool Request::binds() const {
+  if (formula != nullptr) return true;
   return name == "index" ? positional.at(0).is_tensor() : binding_row(*this) != nullptr;
 }
 
@@ -472,6 +520,7 @@ std::vector<Tensor> Request::run(const std::vector<Tensor>& tensors) const {
   for (TensorIndex& index : call.indices) {
     if (index.kind() == TensorIndex::Kind::tensor) index = tensors.at(next++);
   }
+  if (formula != nullptr) return formula(call);
   if (name == "index") return {call.positional.at(0).tensor().index(call.indices)};
   std::vector<Tensor> results = capture::call(name, std::move(call.positional), std::move(call.named));
   if (keep >= 0 && static_cast<size_t>(keep) < results.size()) results.resize(static_cast<size_t>(keep));

@@ -17,7 +17,10 @@ struct Request {
   std::vector<std::pair<std::string, Argument<Tensor>>> named;
   std::vector<TensorIndex> indices;  ///< of positional[0], where the name is "index"
   int32_t keep = -1;                 ///< only so many results, of what the row returns
-  bool python_refuses = false;       ///< numbers stand where Python's signature wants tensors
+  /// Where the recorded function is made of several operators: what it does. The request then only holds its
+  /// arguments.
+  std::vector<Tensor> (*formula)(const Request& call) = nullptr;
+  bool python_refuses = false;  ///< numbers stand where Python's signature wants tensors
 
   /// Whether the op table has the name at all.
   bool known() const;

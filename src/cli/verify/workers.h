@@ -19,7 +19,7 @@ struct FileReport {
 struct WorkerOptions {
   ReplayMode mode = ReplayMode::reference;
   size_t processes = 1;
-  size_t limit = 0;       ///< calls a file, 0 for all
+  size_t limit = 0;        ///< calls a file, 0 for all
   int call_seconds = 120;  ///< a call that takes longer has failed
   bool verbose = false;    ///< lets warnings through
 };
