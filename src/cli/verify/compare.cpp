@@ -57,10 +57,10 @@ std::vector<double> rounded(const Tensor& tensor, DType dtype) {
   return floats(narrow);
 }
 
-bool close(double got, double want, const Tolerance& t) {
+bool close(double got, double want, const Tolerance& t, double slack) {
   if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got);
   if (std::isinf(want) || std::isinf(got)) return got == want;
-  return std::abs(got - want) <= t.absolute + t.relative * std::abs(want);
+  return std::abs(got - want) <= t.absolute + slack + t.relative * std::abs(want);
 }
 
 std::string shape(const Tensor& tensor) {
@@ -94,9 +94,15 @@ std::string difference(const Tensor& got, const Expected& expected) {
   const bool has_exact = expected.exact.defined() && expected.exact.sizes() == want.sizes();
   const std::vector<double> c = has_exact ? rounded(expected.exact, got.dtype()) : b;
   const Tolerance t = tolerance(got.dtype());
+  std::vector<double> slack(a.size(), 0);
+  if (expected.magnitudes.defined() && expected.magnitudes.sizes() == want.sizes() &&
+      got.dtype() == DType::float32) {
+    slack = floats(expected.magnitudes);
+    for (double& s : slack) s = std::ldexp(s, -22);
+  }
   size_t wrong = 0, first = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    if (!close(a[i], b[i], t) && !close(a[i], c[i], t) && wrong++ == 0) first = i;
+    if (!close(a[i], b[i], t, slack[i]) && !close(a[i], c[i], t, slack[i]) && wrong++ == 0) first = i;
   }
   if (wrong == 0) return "";
   return fmt::format("{}; element {} is {:.9g}, expected {:.9g}", count_text(wrong, a.size()), first,

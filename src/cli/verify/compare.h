@@ -12,6 +12,9 @@ namespace stax::cli {
 struct Expected {
   Tensor out;
   Tensor exact;  ///< undefined where the result is not floating-point
+  /// Where elements are sums of many terms: the sums of the terms' magnitudes, else undefined. Rounding in
+  /// float32 may cost a few units of them: they add 2^-22 of their size to the absolute tolerance.
+  Tensor magnitudes = {};
 };
 
 /// "" when `got` has dtype and shape of `expected.out` and every element is within the tolerance of its dtype

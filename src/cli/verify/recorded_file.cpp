@@ -109,8 +109,7 @@ Argument<Tensor> RecordedFile::list(const Json& value) const {
     return list;
   }
   const auto integers = [](const Json& item) { return item.is_integer() || item.is_null(); };
-  if (all(integers) &&
-      std::any_of(items.begin(), items.end(), [](const Json& i) { return i.is_integer(); })) {
+  if (all(integers)) {
     std::vector<Expr> list;
     for (const Json& item : items) list.emplace_back(item.is_null() ? kNoneInList : item.as_int());
     return list;

@@ -38,6 +38,13 @@ std::vector<Expected> expected_results(const RecordedFile& file, const Json& cal
   return result;
 }
 
+/// The call on the magnitudes of its arguments: for sums of products, the sums of the terms' magnitudes.
+Tensor magnitudes_of(const Request& request) {
+  std::vector<Tensor> absolute;
+  for (const Tensor& tensor : request.tensors()) absolute.push_back(capture::call("abs", {tensor})[0]);
+  return request.run(absolute).at(0);
+}
+
 Outcome compare(const Request& request, const std::vector<Tensor>& results,
                 const std::vector<Expected>& expected) {
   if (results.size() != expected.size())
@@ -46,6 +53,12 @@ Outcome compare(const Request& request, const std::vector<Tensor>& results,
   for (size_t i = 0; i < results.size(); ++i) {
     std::string words = difference(results[i], expected[i]);
     if (words.empty()) continue;
+    if (sums_products(request) && i == 0) {
+      Expected wider = expected[i];
+      wider.magnitudes = magnitudes_of(request);
+      words = difference(results[i], wider);
+      if (words.empty()) continue;
+    }
     const bool same_form =
         results[i].dtype() == expected[i].out.dtype() && results[i].sizes() == expected[i].out.sizes();
     if (static_cast<int32_t>(i) == free && same_form) {

@@ -217,6 +217,9 @@ std::vector<Tensor> matrix_norm(const Request& call) {
   const bool largest = call.positional.at(3).boolean(), keep = call.positional.at(4).boolean();
   const Tensor absolute = capture::call("abs", {call.positional[0]})[0];
   const Tensor sums = capture::call("sum", {absolute, std::vector<Expr>{at(1)}, true})[0];
+  if (sums.numel() == 0) {  // a matrix without rows or columns: 0, which the sum of nothing is
+    return capture::call("sum", {absolute, std::vector<Expr>{at(1), at(2)}, keep});
+  }
   const Tensor norm = capture::call(largest ? "amax" : "amin", {sums, std::vector<Expr>{at(2)}, true})[0];
   if (keep) return {norm};
   return capture::call("squeeze", {norm, std::vector<Expr>{at(1), at(2)}});
@@ -525,6 +528,31 @@ std::vector<Tensor> Request::run(const std::vector<Tensor>& tensors) const {
   std::vector<Tensor> results = capture::call(name, std::move(call.positional), std::move(call.named));
   if (keep >= 0 && static_cast<size_t>(keep) < results.size()) results.resize(static_cast<size_t>(keep));
   return results;
+}
+
+bool sums_products(const Request& request) {
+  constexpr std::string_view kNames[] = {"conv1d",
+                                         "conv2d",
+                                         "conv3d",
+                                         "conv_transpose1d",
+                                         "conv_transpose2d",
+                                         "conv_transpose3d",
+                                         "mm",
+                                         "bmm",
+                                         "mv",
+                                         "dot",
+                                         "vdot",
+                                         "inner",
+                                         "matmul",
+                                         "linear",
+                                         "bilinear",
+                                         "einsum",
+                                         "tensordot",
+                                         "addmm",
+                                         "addmv",
+                                         "addbmm",
+                                         "baddbmm"};
+  return contains(kNames, request.name);
 }
 
 int32_t free_index_result(const Request& request) {

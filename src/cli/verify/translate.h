@@ -36,6 +36,9 @@ struct Request {
 /// Python refuses before it calls.
 Request translate(const RecordedFile& file, const Json& call);
 
+/// Whether every element of the result is a sum of products of elements of the arguments.
+bool sums_products(const Request& request);
+
 /// Where the order of results is free: the position of the index tensor among the results, or -1.
 int32_t free_index_result(const Request& request);
 /// The dimension along which those indices count, from the front.

@@ -34,6 +34,13 @@ TEST(Difference, AcceptsTheExactResultToo) {
   EXPECT_NE(difference(floats({2.5}), {floats({3}), floats({2}, DType::float64)}), "");
 }
 
+TEST(Difference, AllowsSumsOfLargeTermsTheirRounding) {
+  // 2^-22 of 1000 is 2.4e-4.
+  EXPECT_NE(difference(floats({2.0002}), {floats({2}), {}}), "");
+  EXPECT_EQ(difference(floats({2.0002}), {floats({2}), {}, floats({1000})}), "");
+  EXPECT_NE(difference(floats({2.0004}), {floats({2}), {}, floats({1000})}), "");
+}
+
 TEST(Difference, RoundsTheExactResultToTheDtype) {
   // 1e6 is out of float16's range: there it is infinite.
   EXPECT_EQ(difference(floats({kInfinity}, DType::float16),

@@ -10,6 +10,7 @@
 #include "stax/compile.h"
 #include "stax/error.h"
 #include "stax/factories.h"
+#include "stax/functions.h"
 #include "stax/onnx.h"
 
 namespace stax::onnx {
@@ -100,14 +101,14 @@ TEST(OnnxProgram, ReshapesToShapesThatItComputes) {
       .node("Concat", {"first", "rest"}, {"target"}, {attribute("axis", int64_t{0})})
       .node("Reshape", {"x", "target"}, {"y"});
   const OnnxProgram program = builder.build({"y"});
-  EXPECT_EQ(run(program, {rand({2, 3, 4})}).sizes().values(), (Ints{2, 12}));
-  EXPECT_EQ(run(program, {rand({5, 1, 7})}).sizes().values(), (Ints{5, 7}));
+  EXPECT_EQ(run(program, {stax::rand({2, 3, 4})}).sizes().values(), (Ints{2, 12}));
+  EXPECT_EQ(run(program, {stax::rand({5, 1, 7})}).sizes().values(), (Ints{5, 7}));
 }
 
 TEST(OnnxProgram, ReshapeCopiesLengthsWhereAZeroStands) {
   Builder builder;
   builder.input("x").constant("target", {0, -1, 2}).node("Reshape", {"x", "target"}, {"y"});
-  EXPECT_EQ(run(builder.build({"y"}), {rand({3, 8})}).sizes().values(), (Ints{3, 4, 2}));
+  EXPECT_EQ(run(builder.build({"y"}), {stax::rand({3, 8})}).sizes().values(), (Ints{3, 4, 2}));
 }
 
 TEST(OnnxProgram, SlicesBackwards) {
@@ -211,7 +212,7 @@ TEST(OnnxProgram, NamesTheNodeThatRefuses) {
   builder.model.graph.nodes[0].name = "product";
   const OnnxProgram program = builder.build({"z"});
   try {
-    program({rand({2, 3}), rand({2, 3})});
+    program({stax::rand({2, 3}), stax::rand({2, 3})});
     FAIL() << "no error";
   } catch (const UserError& error) {
     EXPECT_THAT(error.what(), HasSubstr("MatMul 'product'"));
@@ -224,10 +225,10 @@ TEST(OnnxProgram, ChecksItsInputs) {
   builder.model.graph.inputs[0].dtype = DType::float32;
   builder.model.graph.inputs[0].dims = std::vector<Dim>{{2, ""}, {std::nullopt, "n"}};
   const OnnxProgram program = builder.build({"y"});
-  EXPECT_NO_THROW(program({rand({2, 5})}));
+  EXPECT_NO_THROW(program({stax::rand({2, 5})}));
   EXPECT_THROW(program({}), UserError);
-  EXPECT_THROW(program({rand({3, 5})}), UserError);
-  EXPECT_THROW(program({rand({2})}), UserError);
+  EXPECT_THROW(program({stax::rand({3, 5})}), UserError);
+  EXPECT_THROW(program({stax::rand({2})}), UserError);
   EXPECT_THROW(program({zeros({2, 5}, kInt64)}), UserError);
 }
 
