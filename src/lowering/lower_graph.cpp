@@ -92,7 +92,7 @@ struct GraphLowering {
   std::vector<std::vector<Lazy>> values;  // by node and result
   std::vector<int32_t> uses;
   std::vector<Lazy> parameters;  // by input: the caller's memory, whatever the value is read from later
-  std::vector<char> stored;  // by node: some reader needs it, or a view of it, in memory
+  std::vector<char> stored;      // by node: some reader needs it, or a view of it, in memory
 
   GraphLowering(const graph::OpTable& table, const Graph& graph, ShapeEnv& env, const Target& target)
       : table(table),
