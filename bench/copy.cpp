@@ -6,7 +6,7 @@ int main() {
   const bench::Machine machine = bench::this_machine();
   bench::print_machine(machine);
   constexpr size_t kBytes = size_t{512} << 20;
-  bench::ParallelCopy copy(kBytes, machine.threads);
+  bench::ParallelCopy copy(kBytes);
   const bench::Comparison same = bench::compare([&] { copy.run(); }, [&] { copy.run(); });
   bench::print_head("copy", "copy");
   bench::print_row("copy of 256 MiB", same);

@@ -36,7 +36,7 @@ int main() {
              }));
   constexpr int64_t kElements = int64_t{1} << 26;
   const stax::Tensor large = stax::full({kElements}, 1.0);
-  bench::ParallelCopy copy(kElements * 8, bench::this_machine().threads);
+  bench::ParallelCopy copy(kElements * 8);
   const bench::Comparison sum = bench::compare([&] { (void)(large + 1.0); }, [&] { copy.run(); });
   bench::print_head("eager", "copy");
   bench::print_row("large + 1.0, 256 MiB in and out", sum);

@@ -4,6 +4,10 @@
 
 #include <fmt/core.h>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -18,6 +22,8 @@
 #include <string_view>
 #include <thread>
 #include <vector>
+
+#include "device/thread_pool.h"
 
 namespace bench {
 
@@ -109,44 +115,52 @@ inline double measure(const std::function<void()>& f, Options options = {}) {
   return median(times);
 }
 
-/// The baseline of everything that is bound by memory: `memcpy` of a buffer, a slice for each thread. The
-/// pages of both buffers are touched beforehand. Meant for sizes far above the caches (the threads start anew
-/// in every run()).
+/// The baseline of everything that is bound by memory: a copy of a buffer, past the caches, on the threads
+/// that kernels run on and shared out between them in the same way. The pages of both buffers are touched
+/// beforehand.
 class ParallelCopy {
  public:
   /// `bytes` is what one run reads plus what it writes, so half of it is copied.
-  ParallelCopy(size_t bytes, int threads)
-      : size_(bytes / 2), threads_(threads), from_(allocate(size_)), to_(allocate(size_)) {
+  explicit ParallelCopy(size_t bytes) : size_(bytes / 2), from_(allocate(size_)), to_(allocate(size_)) {
     std::memset(from_.get(), 1, size_);
     std::memset(to_.get(), 2, size_);
   }
 
   void run() {
-    std::vector<std::jthread> workers;
-    for (int i = 1; i < threads_; ++i) workers.emplace_back([this, i] { copy_slice(i); });
-    copy_slice(0);
+    const auto pages = static_cast<int64_t>((size_ + kPage - 1) / kPage);
+    stax::device::ThreadPool::global().parallel_for(0, pages, 16, [&](int64_t begin, int64_t end) {
+      const size_t at = static_cast<size_t>(begin) * kPage;
+      stream(to_.get() + at, from_.get() + at, std::min(size_, static_cast<size_t>(end) * kPage) - at);
+    });
   }
 
  private:
   using Buffer = std::unique_ptr<char, decltype(&std::free)>;
 
-  static constexpr size_t kAlignment = 4096;
+  static constexpr size_t kPage = 4096;
 
   static Buffer allocate(size_t size) {
-    const size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
-    Buffer buffer(static_cast<char*>(std::aligned_alloc(kAlignment, rounded)), &std::free);
+    const size_t rounded = (size + kPage - 1) / kPage * kPage;
+    Buffer buffer(static_cast<char*>(std::aligned_alloc(kPage, rounded)), &std::free);
     if (!buffer) throw std::bad_alloc();
     return buffer;
   }
 
-  void copy_slice(int index) {
-    const size_t slice = (size_ / static_cast<size_t>(threads_) + kAlignment) / kAlignment * kAlignment;
-    const size_t begin = std::min(size_, slice * static_cast<size_t>(index));
-    std::memcpy(to_.get() + begin, from_.get() + begin, std::min(slice, size_ - begin));
+  /// memcpy streams from a size on that depends on the machine; this does at any size. Both are aligned.
+  static void stream(char* to, const char* from, size_t bytes) {
+    size_t at = 0;
+#ifdef __SSE2__
+    for (; at + 64 <= bytes; at += 64) {
+      for (size_t k = at; k < at + 64; k += 16)
+        _mm_stream_si128(reinterpret_cast<__m128i*>(to + k),
+                         _mm_load_si128(reinterpret_cast<const __m128i*>(from + k)));
+    }
+    _mm_sfence();
+#endif
+    std::memcpy(to + at, from + at, bytes - at);
   }
 
   size_t size_;
-  int threads_;
   Buffer from_, to_;
 };
 

@@ -1,72 +1,11 @@
 // CPU kernels over 64M-element float32 inputs against a parallel copy of the same bytes (read plus written).
 // A ratio of 1 is the copy's bandwidth; the target is at most 1 / 0.85 = 1.176.
 #include "bench/harness.h"
-#include "codegen/cpp/printer.h"
-#include "device/cpu_info.h"
-#include "device/thread_pool.h"
-#include "loops/parse.h"
-#include "runtime/host_compiler.h"
+#include "bench/program.h"
 
 namespace {
 
-using namespace stax;
-
 constexpr int64_t kRows = 8192, kColumns = 8192;
-
-/// One program, compiled, with inputs and outputs of its own.
-class Case {
- public:
-  Case(std::string_view text, int threads) : program_(loops::parse_program(text)) {
-    const device::CpuTarget& cpu = device::cpu_target();
-    const schedule::Target target{.processors = threads,
-                                  .vector_bytes = cpu.vector_bytes,
-                                  .cache_bytes = device::last_level_cache_bytes()};
-    const schedule::Schedule schedule = schedule::make_schedule(program_, target);
-    module_ = codegen::emit_module(program_, schedule.groups, target);
-    runtime::CompileFlags flags;
-    flags.target = cpu.flags;
-    library_ = compiler().compile(module_.source, flags);
-    for (const loops::Buffer& b : program_.buffers) {
-      const size_t bytes = static_cast<size_t>(product(b.sizes).value() * itemsize(b.dtype));
-      memory_.emplace_back(static_cast<char*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096)),
-                           &std::free);
-      auto* values = reinterpret_cast<float*>(memory_.back().get());
-      for (size_t i = 0; i < bytes / 4; ++i) values[i] = static_cast<float>(i * 2654435761u % 1024) / 1024;
-      if (b.role != loops::BufferRole::intermediate) bytes_ += bytes;
-    }
-  }
-
-  size_t bytes() const { return bytes_; }
-  size_t kernels() const { return module_.kernels.size(); }
-  const std::string& source() const { return module_.source; }
-
-  void run() {
-    for (const codegen::KernelInfo& info : module_.kernels) {
-      const auto entry = reinterpret_cast<codegen::KernelEntry>(library_->symbol(info.name));
-      const int64_t points = info.parallel_extent.value(), grain = info.grain.value();
-      std::vector<void*> buffers;
-      for (loops::BufferId b : info.buffers) buffers.push_back(memory_[b].get());
-      device::ThreadPool::global().parallel_for(0, points, grain, [&](int64_t begin, int64_t end) {
-        codegen::KernelStatus status;
-        std::vector<void*> own = buffers;
-        alignas(64) thread_local char scratch[512 << 10];
-        own.push_back(scratch);
-        entry(own.data(), nullptr, nullptr, &status.node, begin, end);
-      });
-    }
-  }
-
- private:
-  static runtime::HostCompiler& compiler() {
-    static runtime::HostCompiler one;
-    return one;
-  }
-  loops::Program program_;
-  codegen::Module module_;
-  std::shared_ptr<runtime::Module> library_;
-  std::vector<std::unique_ptr<char, decltype(&std::free)>> memory_;
-  size_t bytes_ = 0;
-};
 
 std::string pointwise(int operators) {
   constexpr int64_t n = kRows * kColumns;
@@ -165,9 +104,9 @@ int main(int argc, char**) {
                                                                   {"softmax", softmax()},
                                                                   {"layer_norm", layer_norm()}};
   for (const auto& [name, text] : cases) {
-    Case c(text, machine.threads);
+    bench::Program c(text, machine.threads);
     if (argc > 1) fmt::print("{}\n", c.source());
-    bench::ParallelCopy copy(c.bytes(), machine.threads);
+    bench::ParallelCopy copy(c.bytes());
     bench::print_row(fmt::format("{} ({} kernels)", name, c.kernels()),
                      bench::compare([&] { c.run(); }, [&] { copy.run(); }, {.rounds = 7}));
     std::fflush(stdout);

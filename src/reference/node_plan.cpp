@@ -4,6 +4,8 @@
 #include <cstring>
 #include <map>
 
+#include "device/cpu_info.h"
+#include "device/thread_pool.h"
 #include "loops/analysis.h"
 #include "reference/iteration.h"
 #include "support/check.h"
@@ -21,6 +23,9 @@ namespace {
 
 enum class Phase : uint8_t { before, during, after, tail };
 constexpr int64_t kWideEnough = 512;  // elements that a block's domain should have
+constexpr int64_t kNarrowest = 256;   // columns of a block, where they are shared between threads
+constexpr int64_t kWorthSharing =
+    1 << 18;  // points of a reduction from which threads should share its columns
 
 class Planner {
  public:
@@ -59,6 +64,15 @@ class Planner {
     scalars(0, it_.iteration_dims, plan_.iteration, plan_.iteration_scalars, plan_.iteration_points);
     scalars(it_.iteration_dims, dims, plan_.reduction, plan_.reduction_scalars, plan_.reduction_points);
     if (it_.empty_reduction) plan_.reduction_points = 0;
+    if (plan_.mode == Mode::outer) share_columns();
+  }
+
+  /// A long reduction of few columns: narrower blocks, so that every thread gets some.
+  void share_columns() {
+    const int64_t columns = plan_.iteration.size, wanted = 2 * device::ThreadPool::global().size();
+    if (plan_.work < kWorthSharing || plan_.iteration_points * (columns / kBlock) >= wanted) return;
+    const int64_t share = columns * plan_.iteration_points / wanted;
+    plan_.block = std::clamp(share / kNarrowest * kNarrowest, kNarrowest, kBlock);
   }
 
   /// The innermost dimensions in [first, last) that together are wide enough.
@@ -530,6 +544,10 @@ class Planner {
         if (!a.linear || a.stride != 1 || a.offsets >= 0 || a.offset >= 0) continue;
         if (stores_[a.buffer] != 1 || loaded_.count(a.buffer)) continue;
         if (program_.buffers[a.buffer].role == BufferRole::input) continue;
+        if (domain_points(phase) * itemsize(s.dtype) > device::last_level_cache_bytes()) {
+          list[i].stream = plan_.streams = true;
+          continue;
+        }
         const auto producer = std::find_if(list.begin(), list.begin() + static_cast<int64_t>(i),
                                            [&](const Step& p) { return p.out == s.a; });
         if (producer == list.begin() + static_cast<int64_t>(i) || producer->kind != StepKind::elementwise ||
@@ -541,6 +559,13 @@ class Planner {
         list.erase(list.begin() + static_cast<int64_t>(i));
       }
     }
+  }
+
+  /// How often an element of the phase is computed: the points of the space that it runs in.
+  int64_t domain_points(Phase phase) const {
+    const bool both = phase == Phase::during || phase == Phase::tail;
+    return plan_.iteration.size * plan_.iteration_points *
+           (both ? plan_.reduction.size * plan_.reduction_points : 1);
   }
 
   int64_t take_bytes(int64_t bytes) {

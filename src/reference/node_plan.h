@@ -61,6 +61,7 @@ struct Step {
   Access access;
   bool direct = false;  // elementwise: `out` lies in the memory of `access`
   bool copies = false;  // load: never a pointer into the buffer, which a later step may overwrite
+  bool stream = false;  // store: what is written outgrows the caches, and goes past them
   int32_t number = 0, number2 = 0;
 };
 
@@ -99,6 +100,7 @@ struct NodePlan {
   std::vector<Collective> reductions, scans;
   int64_t workspace = 0;  // bytes
   bool empty = false;     // no point in the iteration space
+  bool streams = false;   // some store does
   int64_t work = 0;       // points of both spaces
 
   bool has_reduction() const { return mode != Mode::pointwise; }

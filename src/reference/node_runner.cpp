@@ -1,5 +1,9 @@
 #include "reference/node_runner.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -16,6 +20,29 @@ constexpr int64_t kSerialWork = 32768;  // points below which threads cost more 
 
 int size_log2(DType dtype) {
   return std::countr_zero(static_cast<unsigned>(itemsize(dtype)));
+}
+
+/// Copies past the caches: the lines of `to` are not read before they are written. Weakly ordered, so the
+/// thread that streamed has to pass a fence.
+void stream(std::byte* to, const std::byte* from, size_t bytes) {
+#ifdef __SSE2__
+  constexpr size_t kLine = 64;
+  const size_t head = std::min(bytes, (kLine - reinterpret_cast<uintptr_t>(to) % kLine) % kLine);
+  std::memcpy(to, from, head);
+  size_t at = head;
+  for (; at + kLine <= bytes; at += kLine) {
+    for (size_t k = 0; k < kLine; k += 16)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + at + k),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at + k)));
+  }
+  to += at, from += at, bytes -= at;
+#endif
+  std::memcpy(to, from, bytes);
+}
+void stream_fence() {
+#ifdef __SSE2__
+  _mm_sfence();
+#endif
 }
 
 /// One thread's walk over a part of the iteration space.
@@ -45,6 +72,7 @@ class Walker {
         next_point(plan_.iteration_scalars);
       }
     }
+    if (plan_.streams) stream_fence();
   }
 
  private:
@@ -287,7 +315,7 @@ class Walker {
     const int log2 = size_log2(s.dtype);
     if (a.linear) {
       if (!m && a.offsets < 0 && a.stride == 1) {
-        std::memcpy(to, in, static_cast<size_t>(n << log2));
+        copy_out(s, to, in, static_cast<size_t>(n << log2));
       } else if (!m && a.offsets < 0) {
         memory_.scatter_strided[log2](to, a.stride, in, n);
       } else {
@@ -300,6 +328,10 @@ class Walker {
       std::byte* target = to + at * (int64_t{1} << log2);
       memory_.scatter[log2](target, stride, nullptr, m ? m + first : nullptr, from, count);
     });
+  }
+
+  void copy_out(const Step& s, std::byte* to, const void* in, size_t bytes) const {
+    s.stream ? stream(to, static_cast<const std::byte*>(in), bytes) : void(std::memcpy(to, in, bytes));
   }
 
   void add(const Step& s, int64_t n) {

@@ -16,16 +16,21 @@
 // computed it.
 //
 // Memory (p needs the alignment of an element only; n is an int in [0, N]; strides and indices count
-// elements)
-//   V load_T(const S* p)                   V loadn_T(const S* p, int n)           lanes >= n are zero, not
-//   read void store_T(S* p, V v)                void storen_T(S* p, V v, int n) void stream_T(S* p, V v)
-//   non-temporal, p aligned to the bytes of N elements; then p_fence() once V gather_T(const S* p, i64
-//   stride)     V gathern_T(const S* p, i64 stride, int n) V gatheri_T(const S* p, I index)       V
-//   gatherm_T(const S* p, I index, vm m) I = vi32 or vi64; lanes off are zero void scatter_T(S* p, i64
-//   stride, V v)  void scattern_T(S* p, i64 stride, V v, int n) void scatteri_T(S* p, I index, V v)    void
-//   scatterm_T(S* p, I index, V v, vm m)  lanes in ascending order V splat_T(s)  (float for f16 and bf16) V
-//   iota_T()  0, 1, ... (numbers only)  vm tail_b8(int n)  lanes < n are on scalars of f16 and bf16 in
-//   memory: float sload_T(const S* p), void sstore_T(S* p, float v) void prefetch(const void* p)
+// elements; I is vi32 or vi64):
+//   V load_T(const S* p)
+//   V loadn_T(const S* p, int n)         lanes >= n are zero, and not read
+//   V loadm_T(const S* p, vm m)          lanes that are off are zero, and not read
+//   V gather_T(const S* p, i64 stride)   V gathern_T(const S* p, i64 stride, int n)
+//   V gatheri_T(const S* p, I index)     V gatherm_T(const S* p, I index, vm m)
+//   void store_T(S* p, V v)              void storen_T(S* p, V v, int n)    void storem_T(S* p, V v, vm m)
+//   void stream_T(S* p, V v)             non-temporal, p aligned to N elements; then p_fence() once
+//   void scatter_T(S* p, i64 stride, V v)   void scattern_T(S* p, i64 stride, V v, int n)
+//   void scatteri_T(S* p, I index, V v)     void scatterm_T(S* p, I index, V v, vm m)   in ascending order
+//   V splat_T(s)                         float for f16 and bf16
+//   V iota_T()                           0, 1, ... (numbers only)
+//   vm tail_b8(int n)                    lanes < n are on
+//   void prefetch(const void* p)
+//   scalars of f16 and bf16 in memory: float sload_T(const S* p), void sstore_T(S* p, float v)
 // Arithmetic (T = u8 i8 i16 i32 i64 f32 f64; integers wrap)
 //   *add *sub *mul *neg *abs *sign *min *max (NaN propagates) *sq; *eq *ne *lt *le *gt *ge -> vm;
 //   *select_T(vm, V, V) select_b8(vm, vm, vm); *and_b8 *or_b8 *xor_b8 *not_b8 integers: *floordiv *truncdiv

@@ -59,6 +59,47 @@ std::string partial_store(const VectorShape& shape, const TokenInfo& t) {
   return plain;
 }
 
+/// Body of the load (or, with a value, the store) of the lanes of mask m.
+std::string masked_access(const VectorShape& shape, const TokenInfo& t, bool store) {
+  const int bytes = shape.lanes * t.size;
+  const std::string plain = store ? per_lane(shape.lanes, "if (m[#]) p[#] = v[#];", " ")
+                                  : "return (v$T){" + per_lane(shape.lanes, "m[#] ? p[#] : ($T)0") + "};";
+  if (!is_register(bytes) || bytes > shape.vector_bytes) return plain;
+  const std::string_view suffix = kInsnSuffix[t.size], element = kInsnElement[t.size];
+  const std::string type = fmt::format("typedef {} q __attribute__((vector_size({})));", element, bytes);
+  if (shape.avx512()) {
+    const std::string call =
+        store
+            ? fmt::format("__builtin_ia32_storedqu{}{}_mask(({}*)p, (q)v, p_bits_b8(m));", suffix, bytes * 8,
+                          element)
+            : fmt::format("return (v$T)__builtin_ia32_loaddqu{}{}_mask((const {}*)p, (q){{}}, p_bits_b8(m));",
+                          suffix, bytes * 8, element);
+    return gcc_or(type + " " + call, plain);
+  }
+  if (!shape.avx2() || t.size < 4) return plain;
+  const std::string lanes = "(q)__builtin_convertvector(m, v$I)";
+  const std::string name = fmt::format("{}{}", t.size == 4 ? "d" : "q", bytes == 32 ? "256" : "");
+  const std::string call =
+      store ? fmt::format("__builtin_ia32_maskstore{}((q*)p, {}, (q)v);", name, lanes)
+            : fmt::format("return (v$T)__builtin_ia32_maskload{}((const q*)p, {});", name, lanes);
+  return gcc_or(type + " " + call, plain);
+}
+
+/// The lanes of a mask as bits.
+std::string mask_bits(const VectorShape& shape) {
+  const int size = shape.vector_bytes / shape.lanes;
+  const std::string_view insn = size == 1 ? "b" : size == 2 ? "w" : size == 4 ? "d" : "q";
+  const std::string_view bits = shape.lanes <= 8    ? "u8"
+                                : shape.lanes == 16 ? "u16"
+                                : shape.lanes == 32 ? "u32"
+                                                    : "u64";
+  return fmt::format(
+      "STAX_INLINE {0} p_bits_b8(vm m) {{\n#ifdef __clang__\n{0} r = 0; for (int i = 0; i < {1}; ++i) r |= "
+      "({0})(({0})(m[i] & 1) << i); return r;\n#else\ntypedef {2} q __attribute__((vector_size(64))); return "
+      "__builtin_ia32_cvt{3}2mask512((q)m);\n#endif\n}}\n",
+      bits, shape.lanes, kInsnElement[size], insn);
+}
+
 std::string stream_store(const VectorShape& shape, const TokenInfo& t) {
   const int bytes = shape.lanes * t.size;
   if (!is_register(bytes) || bytes > shape.vector_bytes) return "*(v$T_u*)p = v;";
@@ -83,6 +124,8 @@ void add_plain(SnippetTable& table, std::string_view token) {
   add("loadn_$T", "STAX_INLINE v$T loadn_$T(const $T* p, int n)", partial_load(shape, t));
   add("store_$T", "STAX_INLINE void store_$T($T* p, v$T v)", "*(v$T_u*)p = v;");
   add("storen_$T", "STAX_INLINE void storen_$T($T* p, v$T v, int n)", partial_store(shape, t));
+  add("loadm_$T", "STAX_INLINE v$T loadm_$T(const $T* p, vm m)", masked_access(shape, t, false));
+  add("storem_$T", "STAX_INLINE void storem_$T($T* p, v$T v, vm m)", masked_access(shape, t, true));
   add("stream_$T", "STAX_INLINE void stream_$T($T* p, v$T v)", stream_store(shape, t));
   add("gather_$T", "STAX_INLINE v$T gather_$T(const $T* p, i64 s)",
       "return (v$T){" + per_lane(n, "p[# * s]") + "};");
@@ -124,12 +167,14 @@ void add_narrow(SnippetTable& table, std::string_view token, std::string_view st
   constexpr std::string_view kTemplate = "template <class I> ";
   loads("load", "", "", "");
   loads("loadn", "", ", int n", ", n");
+  loads("loadm", "", ", vm m", ", m");
   loads("gather", "", ", i64 s", ", s");
   loads("gathern", "", ", i64 s, int n", ", s, n");
   loads("gatheri", kTemplate, ", I i", ", i");
   loads("gatherm", kTemplate, ", I i, vm m", ", i, m");
   stores("store", "", "", "", "", "");
   stores("storen", "", "", ", int n", "", ", n");
+  stores("storem", "", "", ", vm m", "", ", m");
   stores("stream", "", "", "", "", "");
   stores("scatter", "", ", i64 s", "", ", s", "");
   stores("scattern", "", ", i64 s", ", int n", ", s", ", n");
@@ -141,6 +186,7 @@ void add_narrow(SnippetTable& table, std::string_view token, std::string_view st
 
 void add_memory_snippets(SnippetTable& table) {
   const int n = table.shape().lanes;
+  if (table.shape().avx512()) table.raw("p_bits_b8", mask_bits(table.shape()));
   for_each_token("u8 i8 i16 i32 i64 f32 f64 u16", [&](std::string_view token) { add_plain(table, token); });
   for_each_token("u32 u64", [&](std::string_view token) {
     table.raw(expand("splat_$T", token, n),

@@ -140,6 +140,7 @@ class Printer {
         return fmt::format("splat_{}({})", type, value);
       }
       case Access::contiguous:
+        if (s.mask >= 0) return fmt::format("loadm_{}({}, v{})", type, pointer(s), s.mask);
         return fmt::format("load{}_{}({}{})", s.partial ? "n" : "", type, pointer(s), s.partial ? ", n" : "");
       case Access::strided:
         return fmt::format("gather{}_{}({}, {}{})", s.partial ? "n" : "", type, pointer(s), spell(s.stride),
@@ -163,6 +164,7 @@ class Printer {
                          s.dtype == DType::boolean ? " != 0" : "");
       }
       case Access::contiguous:
+        if (s.mask >= 0) return out_.line("storem_{}({}, v{}, v{});", type, pointer(s), value, s.mask);
         if (s.partial) return out_.line("storen_{}({}, v{}, n);", type, pointer(s), value);
         if (s.stream && s.aligned) return out_.line("stream_{}({}, v{});", type, pointer(s), value);
         if (!s.stream) return out_.line("store_{}({}, v{});", type, pointer(s), value);

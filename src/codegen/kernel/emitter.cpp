@@ -440,12 +440,18 @@ Statement Emitter::access_of(const Inst& inst) {
   const bool mask_varies = mask >= 0 && varies_[mask];
   std::optional<Expr> stride;
   if (!scattered) stride = layout_.along == VectorAlong::nothing ? Expr(0) : stride_of(index, layout_.vector);
-  if (!stride || (mask >= 0 && (mask_varies || !stride->is(0)))) {
+  const auto with_tail = [&] {
+    if (!partial_) return;
+    s.mask = s.mask < 0 ? tail() : compute(OpCode::bitwise_and, DType::boolean, {s.mask, tail()});
+  };
+  if (stride && stride->is(1) && mask >= 0) {
+    s.access = Access::contiguous;
+    with_tail();
+  } else if (!stride || (mask >= 0 && (mask_varies || !stride->is(0)))) {
     s.access = Access::indexed;
     s.lane_index = lane_index(index, indirect);
     s.index = 0;
-    if (partial_)
-      s.mask = s.mask < 0 ? tail() : compute(OpCode::bitwise_and, DType::boolean, {s.mask, tail()});
+    with_tail();
   } else if (stride->is(0)) {
     s.access = Access::uniform;
   } else if (stride->is(1)) {
@@ -479,7 +485,8 @@ void Emitter::emit_store(const Inst& inst) {
         s.mask = s.mask < 0 ? tail() : compute(OpCode::bitwise_and, DType::boolean, {s.mask, tail()});
     }
   }
-  s.stream = s.action == Action::store && layout_.stream && s.access == Access::contiguous && !partial_;
+  s.stream = s.action == Action::store && layout_.stream && s.access == Access::contiguous && !partial_ &&
+             s.mask < 0;
   if (s.stream && aligned_ != nullptr && aligned_->pointer == s.pointer) {
     const auto apart = (s.index - aligned_->index).constant();
     s.aligned = apart && *apart % layout_.lanes == 0;

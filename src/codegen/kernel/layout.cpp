@@ -131,9 +131,11 @@ class Chooser {
       if (inst.op == OpCode::reduce_argmax || inst.op == OpCode::reduce_argmin) largest = 8;
       if (!is_access(inst)) continue;
       const bool masked = inst.args.size() > (inst.op == OpCode::load ? 0u : 1u);
-      const bool affine =
-          layout_.along == VectorAlong::nothing || stride_of(inst.index, layout_.vector).has_value();
-      if (masked || !affine || !inst.indirect.empty()) largest = 8;
+      const auto stride =
+          layout_.along == VectorAlong::nothing ? Expr(0) : stride_of(inst.index, layout_.vector);
+      // What has an index of its own in every lane holds these as int64.
+      if (!stride || (masked && !stride->is(1)) || inst.op == OpCode::atomic_add || !inst.indirect.empty())
+        largest = 8;
     }
     layout_.lanes = static_cast<int>(std::max<int64_t>(2, target_.vector_bytes / largest));
   }

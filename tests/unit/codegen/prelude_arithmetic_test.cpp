@@ -332,6 +332,12 @@ TEST_P(Prelude, PartialAccessTouchesOnlyItsElements) {
   for (const auto& [t, size] : tokens)
     body += replaced(
         "STAX_EXPORT void copy_@(const @* x, @* y, int n) { storen_@(y, loadn_@(x, n), n); }\n"
+        "STAX_EXPORT void mask_@(const @* x, @* y, int n) { vm m = tail_b8(n); storem_@(y, loadm_@(x, m), "
+        "m); "
+        "}\n"
+        "STAX_EXPORT void choose_@(const @* x, @* y, const u8* on) { vm m = load_b8(on); store_@(y, "
+        "loadm_@(x, "
+        "m)); storem_@(y + 64, load_@(x), m); }\n"
         "STAX_EXPORT void pad_@(const @* x, @* y, int n) { store_@(y, loadn_@(x, n)); }\n"
         "STAX_EXPORT void stride_@(const @* x, @* y, int n) { scattern_@(y, 2, gathern_@(x, 3, n), n); }\n"
         "STAX_EXPORT void strides_@(const @* x, @* y) { scatter_@(y, 2, gather_@(x, 3)); }\n"
@@ -353,6 +359,10 @@ TEST_P(Prelude, PartialAccessTouchesOnlyItsElements) {
       for (size_t i = 0; i < bytes; ++i) x[i] = std::string(t) == "b8" ? 1 : static_cast<char>(i % 50 + 1);
       std::memset(target.end() - 600, 0x55, 600);
       reinterpret_cast<void (*)(const char*, char*, int)>(symbol("copy"))(x, y, n);
+      EXPECT_EQ(std::memcmp(x, y, bytes), 0) << t << " " << n;
+      EXPECT_TRUE(bytes == 600 || y[-1] == 0x55) << t << " " << n;
+      std::memset(target.end() - 600, 0x55, 600);
+      reinterpret_cast<void (*)(const char*, char*, int)>(symbol("mask"))(x, y, n);
       EXPECT_EQ(std::memcmp(x, y, bytes), 0) << t << " " << n;
       EXPECT_TRUE(bytes == 600 || y[-1] == 0x55) << t << " " << n;
       const size_t full = static_cast<size_t>(lanes()) * element;
@@ -378,6 +388,18 @@ TEST_P(Prelude, PartialAccessTouchesOnlyItsElements) {
     for (int i = 0; i < lanes() - 1; ++i) EXPECT_TRUE(same(2 * i, 3 * i)) << t << " " << i;
     reinterpret_cast<void (*)(const char*, char*)>(symbol("stream_k"))(in.data(), aligned);
     EXPECT_EQ(std::memcmp(aligned, in.data(), element * static_cast<size_t>(lanes())), 0) << t;
+    std::vector<uint8_t> on(static_cast<size_t>(lanes()));
+    for (size_t i = 0; i < on.size(); ++i) on[i] = i % 3 == 1;
+    std::memset(aligned, 0, element * 200);
+    reinterpret_cast<void (*)(const char*, char*, const uint8_t*)>(symbol("choose"))(in.data(), aligned,
+                                                                                     on.data());
+    const std::vector<char> zero(element);
+    for (int i = 0; i < lanes(); ++i) {
+      const bool chosen = on[static_cast<size_t>(i)] != 0;
+      const char* kept = aligned + element * static_cast<size_t>(64 + i);
+      EXPECT_TRUE(chosen ? same(i, i) : std::memcmp(kept - 64 * element, zero.data(), element) == 0) << t;
+      EXPECT_TRUE(chosen ? same(64 + i, i) : std::memcmp(kept, zero.data(), element) == 0) << t << " " << i;
+    }
     std::vector<int32_t> at(static_cast<size_t>(lanes()));
     for (size_t i = 0; i < at.size(); ++i) at[i] = static_cast<int32_t>((i * 11 + 5) % 64);
     reinterpret_cast<void (*)(const char*, char*, const int32_t*, int)>(symbol("pick"))(

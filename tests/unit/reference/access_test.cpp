@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "device/cpu_info.h"
 #include "stax/error.h"
 #include "unit/reference/run_text.h"
 
@@ -209,6 +210,23 @@ TEST(Access, ExternalNodes) {
       "store o[i0] v1\n",
       {Data::of(x), Data::of(y)}, 6);
   EXPECT_EQ(z, (std::vector<float>{-5, -4, -7, -5, -9, -6}));
+}
+
+/// Results that outgrow the caches are written past them, whatever their alignment.
+TEST(Access, LargeOutputs) {
+  const int64_t n = device::last_level_cache_bytes() / 4 + 1003;
+  const auto e = Executable::prepare(loops::parse_program(
+      fmt::format("buffer o int32 [{0}] output\nnode n \"t\" [i0 < {0}]\n"
+                  "v0 = index_value int64 i0 + 7\nv1 = cast int32 v0\nv2 = neg int32 v1\nstore o[i0] v2\n",
+                  n)));
+  std::vector<int32_t> y(static_cast<size_t>(n) + 2, 1);
+  void* out[] = {y.data() + 1};
+  e->run({{}, out});
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < n; ++i) wrong += y[static_cast<size_t>(i) + 1] != -static_cast<int32_t>(i + 7);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(y.front(), 1);
+  EXPECT_EQ(y.back(), 1);
 }
 
 TEST(Access, LargeProgramsRunOnManyThreadsAndFromManyThreads) {

@@ -249,6 +249,26 @@ TEST(Reductions, LongFloatSumsStayAccurate) {
   }
 }
 
+/// Threads share the columns in blocks narrower than usual.
+TEST(Reductions, FewLongColumns) {
+  for (int columns : {300, 600, 2049}) {
+    const int rows = 2000;
+    std::vector<float> x;
+    for (int i = 0; i < rows * columns; ++i) x.push_back(static_cast<float>(i % 7 + i % columns));
+    const auto got =
+        run_one<float>(fmt::format("buffer a float32 [{0}, {1}] input\nbuffer o float32 [{1}] output\n"
+                                   "node n \"sum\" [i0 < {1}] [r0 < {0}]\nv0 = load float32 a[{1}*r0 + i0]\n"
+                                   "v1 = reduce_sum float32 v0\nstore o[i0] v1\n",
+                                   rows, columns),
+                       {Data::of(x)}, columns);
+    for (int c = 0; c < columns; ++c) {
+      double want = 0;
+      for (int r = 0; r < rows; ++r) want += x[r * columns + c];
+      ASSERT_EQ(got[c], want) << columns << " column " << c;
+    }
+  }
+}
+
 TEST(Reductions, PointwiseAfterAndOverTheReduction) {
   // softmax over rows in one node: maximum and sum, then a second pass over the row.
   for (const Shape& s : kShapes) {
