@@ -101,7 +101,7 @@ Result transposed_convolution(const NodeCall& call) {
     if (wanted.empty() && !automatic.starts_with("SAME")) continue;
     const int64_t target =
         wanted.empty() ? length * window.strides[d] : wanted[wanted.size() - window.rank() + d];
-    const int64_t total = full - target, small = total / 2;
+    const int64_t total = full - target, small = total >> 1;  // rounded down, also where it is negative
     window.before[d] = automatic == "SAME_UPPER" ? small : total - small;
     window.after[d] = total - window.before[d];
   }
@@ -153,8 +153,13 @@ Result max_pool(const NodeCall& call) {
   Ints shape(sizes.size(), 1);
   shape[0] = sizes[0];
   shape[1] = sizes[1];
+  Tensor within = results.at(1);
+  if (call.integer("storage_order", 0) != 0 && sizes.size() == 4) {  // columns first
+    const Tensor row = op("floor_divide", {within, sizes[3]}), column = op("remainder", {within, sizes[3]});
+    within = op("add", {op("mul", {column, sizes[2]}), row});
+  }
   const Tensor starts = op("reshape", {op("mul", {op("arange", {sizes[0] * sizes[1]}), image}), list(shape)});
-  return {results[0], op("add", {results.at(1), starts})};
+  return {results[0], op("add", {within, starts})};
 }
 
 /// How many windows fit along axis d of the input. Rounding up adds one that hangs over the end, unless it
