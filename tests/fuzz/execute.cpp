@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "device/cpu_info.h"
 #include "fuzz/random.h"
 #include "kernels/registry.h"
 #include "stax/error.h"
@@ -132,8 +131,10 @@ lowering::Lowered lower(const graph::Graph& graph, ShapeEnv& env) {
   return lowering::lower(ops::table(), done, env);
 }
 
-Target target() {
-  return {.processors = 2, .vector_bytes = device::cpu_target().vector_bytes};
+/// What a program is compiled for: with a small cache in a share of them, so that results are stored past it.
+Target target_of(const Program& program, const device::CpuTarget& cpu) {
+  const int64_t cache_bytes = program.seed % 4 == 0 ? 1 << 10 : 32 << 20;
+  return {.processors = 2, .vector_bytes = cpu.vector_bytes, .cache_bytes = cache_bytes};
 }
 
 device::ThreadPool& pool() {
@@ -149,12 +150,13 @@ Prepared prepare(Program program) {
   return {std::move(program), lower(graph, env)};
 }
 
-std::string details(const Prepared& prepared) {
+std::string details(const Prepared& prepared, const device::CpuTarget& cpu) {
+  const Target target = target_of(prepared.program, cpu);
   const loops::Program& program = prepared.lowered.program;
-  const schedule::Schedule schedule = schedule::make_schedule(program, target());
+  const schedule::Schedule schedule = schedule::make_schedule(program, target);
   std::string out = program.str() + "\n" + schedule.str(program) + "\n";
   for (const schedule::Group& group : schedule.groups) {
-    if (!group.external) out += codegen::make_kernel(program, group, target()).str() + "\n";
+    if (!group.external) out += codegen::make_kernel(program, group, target).str() + "\n";
   }
   return out;
 }
@@ -175,21 +177,25 @@ Outcome run_noisy(const Program& program, uint64_t noise_seed) {
 }
 
 void Batch::add(const Prepared& prepared) {
+  const Target target = target_of(prepared.program, cpu_);
   const loops::Program& program = prepared.lowered.program;
-  schedule::Schedule schedule = schedule::make_schedule(program, target());
+  schedule::Schedule schedule = schedule::make_schedule(program, target);
   std::vector<codegen::KernelInfo> infos;
   for (schedule::Group& group : schedule.groups) {
     if (group.external) continue;
     group.name = fmt::format("p{}_{}", entries_.size(), group.name);
-    kernels_.push_back(codegen::make_kernel(program, group, target()));
+    kernels_.push_back(codegen::make_kernel(program, group, target));
     infos.push_back(kernels_.back().info);
+    // The grain is a hint: small ones cut small loops at any place.
+    if (prepared.program.seed % 3 == 0)
+      infos.back().grain = static_cast<int64_t>(prepared.program.seed % 5) + 1;
   }
   entries_.push_back({&prepared, codegen::make_plan(program, schedule, std::move(infos))});
 }
 
 void Batch::compile() {
   runtime::CompileFlags flags;
-  flags.target = device::cpu_target().flags;
+  flags.target = cpu_.flags;
   const auto module = compiler_.compile(codegen::print_module(kernels_).source, flags);
   const runtime::Machine machine{&pool(), &device::CpuAllocator::global(), kernels::find_external};
   for (Entry& entry : entries_) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "codegen/cpp/printer.h"
+#include "device/cpu_info.h"
 #include "fuzz/program.h"
 #include "lowering/lowering.h"
 #include "runtime/host_compiler.h"
@@ -25,7 +26,7 @@ struct Prepared {
 };
 Prepared prepare(Program program);
 /// Loops, schedule and kernels as text, for looking at one program.
-std::string details(const Prepared& prepared);
+std::string details(const Prepared& prepared, const device::CpuTarget& cpu);
 
 Outcome run_reference(const Prepared& prepared);
 /// The program with noise, by the reference executor; its inputs do not include the noise.
@@ -34,7 +35,7 @@ Outcome run_noisy(const Program& program, uint64_t noise_seed);
 /// Compiles the kernels of many programs in one run of the host compiler.
 class Batch {
  public:
-  explicit Batch(runtime::HostCompiler& compiler) : compiler_(compiler) {}
+  Batch(runtime::HostCompiler& compiler, const device::CpuTarget& cpu) : compiler_(compiler), cpu_(cpu) {}
   /// Adds a program; `prepared` has to live as long as the batch.
   void add(const Prepared& prepared);
   int64_t kernels() const { return static_cast<int64_t>(kernels_.size()); }
@@ -49,6 +50,7 @@ class Batch {
     codegen::Plan plan;
   };
   runtime::HostCompiler& compiler_;
+  device::CpuTarget cpu_;
   std::vector<codegen::Kernel> kernels_;
   std::vector<Entry> entries_;
   std::vector<std::unique_ptr<runtime::PlanExecutor>> executors_;

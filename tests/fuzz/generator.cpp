@@ -14,7 +14,7 @@ using graph::Var;
 
 namespace {
 
-constexpr int64_t kMaxElements = 6000;
+constexpr int64_t kMaxElements = 6000, kMaxElementsOfLarge = 200000;
 constexpr size_t kMaxInputs = 8;
 
 uint8_t kind_of(DType dtype) {
@@ -32,6 +32,8 @@ Generator::Generator(uint64_t seed) : random_(seed), builder_(ops::table(), env_
   program_.seed = seed;
   style_ = random_.of({Style::exact, Style::exact, Style::exact, Style::real, Style::real, Style::wide});
   specials_ = random_.one_in(5);
+  // A few programs are large enough for reductions in two levels and for loops on several threads.
+  max_elements_ = random_.one_in(30) ? kMaxElementsOfLarge : kMaxElements;
 }
 
 std::vector<int64_t> Generator::sizes(Ref ref) const {
@@ -71,8 +73,9 @@ std::vector<int64_t> Generator::random_sizes() {
   for (int64_t d = 0; d < rank; ++d) {
     int64_t size = random_.of(kLengths);
     if (random_.one_in(6)) size = 1;
-    if (count * size > kMaxElements / 2) size = random_.integer(1, 3);
+    if (count * size > max_elements_ / 2) size = random_.integer(1, 3);
     if (random_.one_in(60)) size = 0;
+    if (max_elements_ > kMaxElements && d == 0 && random_.one_in(2)) size = random_.integer(5000, 60000);
     if (rank == 1 && random_.one_in(12)) size = random_.integer(200, 3000);
     count *= std::max<int64_t>(size, 1);
     out.push_back(size);
@@ -186,7 +189,7 @@ RefArg Generator::operand_for(Ref like, uint8_t kinds, bool exact, bool numbers)
         if (a != b && a != 1 && b != 1) return false;
         count *= a == 1 ? b : a;
       }
-      return count <= kMaxElements;
+      return count <= max_elements_;
     };
     if (const auto found = pick(kinds, exact, fits)) return *found;
   }
@@ -223,7 +226,7 @@ bool Generator::call(const std::string& op, std::vector<RefArg> args, Traits tra
     return false;
   }
   for (const Var& v : results) {
-    if (v.numel().value() > kMaxElements) return false;
+    if (v.numel().value() > max_elements_) return false;
   }
   bool approximate = traits.approximate || traits.combines;
   for (const RefArg& a : step.args) {

@@ -70,6 +70,7 @@ class Generator {
   Random random_;
   Style style_;
   bool specials_;
+  int64_t max_elements_;
   ShapeEnv env_;
   graph::Graph graph_;
   graph::Builder builder_;

@@ -126,14 +126,26 @@ class Context:
         exact = (rounded == x) | np.isnan(x)
         if dtype == "float64":  # what float64 rounds is not seen in float64; short numbers are taken as exact
             exact = (np.rint(x * 2.0**20) == x * 2.0**20) & (np.abs(x) < 2.0**32) | ~np.isfinite(x)
-        return np.where(exact, x, self.shake(x, 1, dtype))
+        return np.where(exact, x, self.moved(x, rounded, 1, dtype))
+
+    def moved(self, x, rounded, units, dtype):
+        """With noise, x as it may be in its dtype: off by some units, or rounded, which can be an integer where
+        x is none."""
+        if self.noise is None:
+            return x
+        return np.where(self.noise.random(np.shape(x)) < 0.5, rounded, self.shake(x, units, dtype))
 
     def t(self, x, units=4):
         """After a function that is right to a few units."""
         x = np.asarray(x, dtype=np.float64)
         rounded = round_to(x, self.dtype)
         x = np.where(np.isinf(rounded), rounded, x)
-        return self.shake(x, units)
+        return self.moved(x, rounded, units, self.dtype)
+
+    def near(self, x, scale):
+        """After a function whose error is that of terms of size `scale`."""
+        terms = np.full(np.shape(x), float(scale))
+        return self.t(x) + (self.shake(terms, 4) - terms)
 
     def summands(self, x, count):
         """Elements of a sum of `count`: as if its rounding errors had been made in them. Exact sums stay."""
@@ -186,7 +198,7 @@ for _name, _f in {"rsqrt": lambda x: 1 / np.sqrt(x), "exp": np.exp, "exp2": np.e
                   "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
                   "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
                   "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "erf": special.erf, "erfc": special.erfc,
-                  "lgamma": special.gammaln, "digamma": digamma, "i0": lambda x: np.where(np.isinf(x), np.inf, special.i0(x)), "erfinv": special.erfinv}.items():
+                  "i0": lambda x: np.where(np.isinf(x), np.inf, special.i0(x)), "erfinv": special.erfinv}.items():
     simple(_name, _f, exact=False)
 
 UNARY["deg2rad"] = lambda c, x: c.t(x * (math.pi / 180))
@@ -194,12 +206,11 @@ UNARY["rad2deg"] = lambda c, x: c.t(x * (180 / math.pi))
 
 
 def gammaln(c, x):
-    # Near its zeros the function is as exact as its argument.
-    value = np.where(np.isneginf(x), np.inf, special.gammaln(x))
-    return c.t(value)
+    return c.near(np.where(np.isneginf(x), np.inf, special.gammaln(x)), 1)
 
 
 UNARY["lgamma"] = gammaln
+UNARY["digamma"] = lambda c, x: c.near(digamma(x), 1)
 
 
 @unary("sinc")
@@ -650,7 +661,8 @@ def variance(root, with_mean):
         x, dims, correction, keep = args[0].array, dims_of(args[0].array, args[1]), args[2], bool(args[3])
         c = Context(dtypes[0], noise)
         center, squares = moments(c, x, dims)
-        center, squares = c.t(center), c.t(squares)
+        infinite = np.any(~np.isfinite(x), axis=dims, keepdims=True)  # a running mean ends at infinity or NaN
+        center, squares = unknown_where(c, infinite, c.t(center)), c.t(squares)
         count = count_over(x, dims)
         var = c.t(squares / np.float64(max(count - correction, 0)))
         out = [c.final(c.r(np.sqrt(var)) if root else var)] + ([c.final(center)] if with_mean else [])

@@ -91,6 +91,12 @@ Var gelu(NoisyBuild& noisy, const Var& x) {
   return x * num(0.5) * (noisy.call("erf", {x * num(std::sqrt(0.5))}) + num(1));
 }
 
+// Next to a zero of the function the terms that cancel are about 1.
+Var near_terms_of_one(NoisyBuild& noisy, const std::string& op, const Var& x) {
+  const Var y = noisy.call(op, {x});
+  return y + (noisy.shake(x.builder().call("ones_like", {y}), 8) - num(1));
+}
+
 Var log_of_sum(NoisyBuild& noisy, const Var& a, const Var& b, const char* exponential, double scale) {
   const Var sum = noisy.call(scale == 1 ? "logaddexp" : "logaddexp2", {a, b});
   const Var high = a.builder().call("maximum", {a, b}), low = a.builder().call("minimum", {a, b});
@@ -103,6 +109,7 @@ Var log_of_sum(NoisyBuild& noisy, const Var& a, const Var& b, const char* expone
 std::optional<Var> noisy_formula(NoisyBuild& noisy, const std::string& op,
                                  const std::vector<graph::VarArg>& args) {
   if (op == "tanhshrink") return tanhshrink(noisy, args[0].tensor());
+  if (op == "lgamma" || op == "digamma") return near_terms_of_one(noisy, op, args[0].tensor());
   if (op == "gelu") return gelu(noisy, args[0].tensor());
   if (op.rfind("logaddexp", 0) != 0 || !args[1].is_tensor()) return std::nullopt;
   const bool two = op == "logaddexp2";

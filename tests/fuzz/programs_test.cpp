@@ -15,16 +15,17 @@ namespace {
 constexpr int64_t kShards = 8;
 constexpr int64_t kKernelsInModule = 100;
 
-std::string report(const Program& program, const std::string& what) {
-  return fmt::format("{}\n{}repeat with: STAX_FUZZ_SEED={} STAX_FUZZ_COUNT=1 {}/test_fuzz\n", what,
-                     text(program), program.seed, STAX_TEST_PROGRAMS);
-}
-
 class Programs : public ::testing::TestWithParam<int64_t> {
  protected:
+  static std::string report(const Program& program, const std::string& what) {
+    return fmt::format(
+        "{}\n{}repeat with: STAX_FUZZ_SEED={} STAX_FUZZ_COUNT=1 STAX_FUZZ_CPU={} {}/test_fuzz\n", what,
+        text(program), program.seed, cpu().name, STAX_TEST_PROGRAMS);
+  }
+
   /// Compiles and runs what has been collected.
   void flush() {
-    Batch batch(compiler_);
+    Batch batch(compiler_, cpu());
     std::vector<size_t> added;
     for (size_t k = 0; k < collected_.size(); ++k) {
       try {
@@ -47,10 +48,10 @@ class Programs : public ::testing::TestWithParam<int64_t> {
   }
 
   /// Prints how a single program is compiled, as far as that goes.
-  static void print_details(const Prepared& prepared) {
+  void print_details(const Prepared& prepared) {
     if (program_count() != 1) return;
     try {
-      fmt::print("{}{}\n", text(prepared.program), details(prepared));
+      fmt::print("{}{}\n", text(prepared.program), details(prepared, cpu()));
     } catch (const std::exception& e) {
       fmt::print("no details: {}\n", e.what());
     }
@@ -69,7 +70,7 @@ class Programs : public ::testing::TestWithParam<int64_t> {
   void find_uncompilable() {
     for (const auto& prepared : collected_) {
       try {
-        Batch one(compiler_);
+        Batch one(compiler_, cpu());
         one.add(*prepared);
         one.compile();
         check(one, 0, *prepared);
@@ -95,6 +96,17 @@ class Programs : public ::testing::TestWithParam<int64_t> {
       ADD_FAILURE() << report(program, fmt::format("lowering: {}", e.what()));
     }
     if (groups_ >= kKernelsInModule) flush();
+  }
+
+  /// Most shards compile for this processor, some for the narrower vectors that it supports too. A single
+  /// program is compiled for the one that STAX_FUZZ_CPU names.
+  static device::CpuTarget cpu() {
+    const char* chosen = std::getenv("STAX_FUZZ_CPU");
+    if (chosen && *chosen) return device::cpu_target_named(chosen);
+    const device::CpuTarget& best = device::cpu_target();
+    if (best.name.rfind("x86-64", 0) != 0 || program_count() == 1) return best;
+    if (GetParam() == 2) return device::cpu_target_named("x86-64");
+    return GetParam() == 5 && best.vector_bytes > 32 ? device::cpu_target_named("x86-64-v3") : best;
   }
 
   runtime::HostCompiler compiler_;

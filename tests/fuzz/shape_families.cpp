@@ -128,7 +128,7 @@ bool add_repeat(Generator& g) {
 
 bool add_pad(Generator& g) {
   Random& random = g.random();
-  const auto x = g.pick(kAny, false, of_rank(1));
+  const auto x = g.pick(kAny, false, has_elements);
   if (!x) return false;
   std::vector<int64_t> pad;
   for (int64_t k = random.integer(1, g.var(*x).dim()); k > 0; --k) {
