@@ -44,8 +44,8 @@ double digamma(double x) {
   if (x == 0) return std::copysign(kInfinity, -x);
   if (x == -kInfinity || (x < 0 && x == std::floor(x))) return kNaN;
   double result = 0;
-  if (x < 0) {  // psi(1 - x) - psi(x) = pi / tan(pi x)
-    const double fraction = x - std::floor(x);
+  if (x < 0) {  // psi(1 - x) - psi(x) = pi / tan(pi x), with x from the nearest pole, where tan is exact
+    const double fraction = x - std::nearbyint(x);
     result = -std::numbers::pi / std::tan(std::numbers::pi * fraction);
     x = 1 - x;
   }

@@ -74,7 +74,7 @@ constexpr std::string_view kDigamma =
     "STAX_NOINLINE f64 p_digamma(f64 x) {"
     " if (x == 0) return __builtin_copysign(__builtin_inf(), -x);"
     " f64 r = 0;"
-    " if (x < 0) { f64 f = x - __builtin_trunc(x); if (f == 0 || f != f) return __builtin_nan(\"\");"
+    " if (x < 0) { f64 f = x - __builtin_rint(x); if (f == 0 || f != f) return __builtin_nan(\"\");"
     "  r = -3.141592653589793 / tan(3.141592653589793 * f); x = 1 - x; }"
     " for (; x < 10; x += 1) r -= 1 / x;"
     " if (x == __builtin_inf()) return x;"
