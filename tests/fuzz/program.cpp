@@ -56,6 +56,27 @@ class NoisyBuild {
     return shake(builder_.call("where.self", {tiny, flushed, v}), 4);
   }
 
+  /// A product, which is anything where a partial one may leave the range of the dtype that it is computed
+  /// in.
+  Var product(const Var& v, const graph::VarArg& factors, const graph::VarArg& dim, bool scan) {
+    if (!is_floating_point(v.dtype())) return v;
+    const Var size = builder_.call("abs", {factors});
+    const Var large = builder_.call("clamp_min", {size, num(1)});
+    const Var zero = builder_.call("eq.Tensor", {size, num(0)});
+    const Var small = builder_.call("where.self", {zero, num(1), builder_.call("clamp_max", {size, num(1)})});
+    Var most = builder_.call("cumprod", {large, dim}), least = builder_.call("cumprod", {small, dim});
+    if (!scan) {
+      const std::vector<Expr> dims = {dim.integer()};
+      const bool keep = v.dim() == size.dim();
+      most = builder_.call("amax", {most, dims, keep});
+      least = builder_.call("amin", {least, dims, keep});
+    }
+    const Var inside = builder_.call("logical_and", {builder_.call("lt.Tensor", {most, num(1e37)}),
+                                                     builder_.call("gt.Tensor", {least, num(1e-37)})});
+    const Var any = numbers(v, [&] { return random_.one_in(2) ? std::nan("") : 1.0; });
+    return builder_.call("where.self", {inside, function(v), any});
+  }
+
   Var call(std::string_view op, std::initializer_list<graph::VarArg> args) {
     return function(builder_.call(op, args));
   }
@@ -158,6 +179,10 @@ graph::Graph build(const Program& program, ShapeEnv& env, Noise* noise) {
     }
     const std::optional<Var> formula = noisy ? noisy_formula(*noisy, step.op, args) : std::nullopt;
     const std::vector<Var> results = formula ? std::vector<Var>{*formula} : builder.call_all(step.op, args);
+    if (noisy && (step.op == "cumprod" || step.op == "prod.dim_int")) {
+      values.results.push_back(noisy->product(results[0], args[0], args[1], step.op == "cumprod"));
+      continue;
+    }
     for (const Var& v : results) {
       values.results.push_back(noisy && step.approximate && !formula ? noisy->function(v) : v);
     }

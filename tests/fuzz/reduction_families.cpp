@@ -37,7 +37,7 @@ bool add_mean(Generator& g) {
 }
 
 bool add_product_of_elements(Generator& g) {
-  const auto x = g.pick(kAny, false, has_dims);
+  const auto x = g.pick(kAny, false, has_dims_and_elements);
   return x && g.call("prod.dim_int", {*x, g.random_dim(g.var(*x).dim()), flag(g)}, sum_of(g, *x));
 }
 

@@ -138,7 +138,15 @@ void add_division(SnippetTable& table) {
             " return __builtin_copysignf((f32)r, a); }\n");
   table.raw("p_fmod_f64", "STAX_INLINE f64 p_fmod_f64(f64 a, f64 b) { return fmod(a, b); }\n");
   table.value("div", kFloats, "vvv", "return a / b;");
-  table.value("truncdiv", kFloats, "vvv", "return trunc_$T(a / b);");
+  // A quotient that is rounded can reach the next integer. That of two floats does not in double; doubles
+  // take the exact remainder off first.
+  table.value("truncdiv", "f32", "vvv",
+              "return __builtin_convertvector(trunc_f64(__builtin_convertvector(a, vf64)"
+              " / __builtin_convertvector(b, vf64)), vf32);");
+  table.value("truncdiv", "f64", "vvv",
+              "vf64 q = a / b, t = round_f64((a - fmod_f64(a, b)) / b);"
+              " return (q - q == 0) & (b - b == 0) ? copysign_f64(t, q) : trunc_f64(q);",
+              false);
   table.value("recip", kFloats, "vv", "return 1 / a;");
   table.value("rsqrt", kFloats, "vv", "return 1 / sqrt_$T(a);");
   table.value("fmod", kFloats, "vvv", call_per_lane(n, "p_fmod_$T", "a[#], b[#]"), false);
