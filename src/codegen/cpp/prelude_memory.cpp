@@ -218,7 +218,7 @@ void add_memory_snippets(SnippetTable& table) {
                                    per_lane(n, "#"), mask_token));
   table.raw("p_fence",
             "STAX_INLINE void p_fence() {\n#ifdef __SSE2__\n__builtin_ia32_sfence();\n#endif\n}\n");
-  table.raw("prefetch", "STAX_INLINE void prefetch(const void* p) { __builtin_prefetch(p); }\n");
+  table.raw("prefetch", "STAX_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }\n");
 }
 
 }  // namespace stax::codegen

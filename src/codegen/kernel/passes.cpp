@@ -334,7 +334,7 @@ void Passes::pass(int32_t p) {
   }
   const int32_t n = copies(over, reduce);
   const bool vectors = layout_.along == VectorAlong::reduction;
-  prefetches_ = vectors && p == 1 && layout_.stream;
+  prefetches_ = vectors && p == std::min(1, flat_.passes - 1) && !reduce.empty() && layout_.stream;
   plan_parts(std::any_of(reduce.begin(), reduce.end(), [&](ValueId id) { return is_long_sum(id); }),
              vectors ? kPartElements : kPartRows);
   for (ValueId id : reduce) start(id, n);
@@ -417,10 +417,15 @@ void Passes::body_once(const Ids& ids, const Ids& reduce, int32_t copy) {
   if (prefetches_) prefetch_next_cell();
 }
 
-/// Later passes compute on a row that is in the caches: meanwhile the next row comes from memory.
+/// Later passes compute on a row that is in the caches, and meanwhile a row further on comes from memory; a
+/// single pass is bound by how many lines are under way, and those of its own row the processor fetches by
+/// itself.
 void Passes::prefetch_next_cell() {
-  if (layout_.order.empty()) return;
-  const Symbol next{SymbolKind::index, layout_.order.back()};
+  if (!layout_.order.empty()) prefetch_ahead({SymbolKind::index, layout_.order.back()}, 2);
+}
+
+/// What is loaded in runs over the reduction, `distance` steps of `next` further on.
+void Passes::prefetch_ahead(Symbol next, int64_t distance) {
   for (size_t i = 0; i < flat_.body.size(); ++i) {
     const Inst& inst = flat_.body[i];
     if (inst.op != OpCode::load || !flat_.over_reduction[i] || flat_.ready[i] > 0 || !inst.indirect.empty())
@@ -429,7 +434,7 @@ void Passes::prefetch_next_cell() {
     if (!along || !along->is(1) || !step || step->is(0) || !inst.args.empty()) continue;
     Statement access = e_.access_of(inst);
     access.action = Action::prefetch;
-    access.index = access.index + *step;
+    access.index = access.index + *step * Expr(distance);
     e_.add(std::move(access));
   }
 }
@@ -609,6 +614,7 @@ void Passes::block_rows(const Ids& ids, const Ids& reduce, Expr lo, Expr hi, int
     for (int32_t k = 0; k < rows; ++k) {
       e_.shift(last, k);
       e_.scoped([&] {
+        if (layout_.stream && rows > 1 && flat_.passes == 1) prefetch_ahead(last, rows);
         emit_in_block(ids, lo);
         for (ValueId id : reduce) {
           if (is_extremum(flat_.body[id].op)) {

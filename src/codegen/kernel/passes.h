@@ -66,6 +66,7 @@ class Passes {
   void choose_held();
   Expr row_index() const;
   void prefetch_next_cell();
+  void prefetch_ahead(Symbol next, int64_t distance);
   Symbol reduction_symbol(size_t depth) const {
     return {SymbolKind::reduction, layout_.reduction_order[depth]};
   }
