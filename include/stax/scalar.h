@@ -4,7 +4,9 @@
 #include <concepts>
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
+#include <type_traits>
 
 #include "stax/api.h"
 #include "stax/dtype.h"
@@ -73,5 +75,20 @@ class STAX_API Scalar {
 };
 
 STAX_API std::ostream& operator<<(std::ostream& out, const Scalar& value);
+
+/// A number or nothing, but no bool: for a parameter that another overload takes as a bool.
+class OptionalNumber {
+ public:
+  OptionalNumber(std::nullopt_t = std::nullopt) {}                       // NOLINT
+  OptionalNumber(const Scalar& value) : value_(value) {}                 // NOLINT
+  OptionalNumber(const std::optional<Scalar>& value) : value_(value) {}  // NOLINT
+  template <class T>
+  requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) OptionalNumber(T value)
+      : value_(Scalar(value)) {}  // NOLINT
+  const std::optional<Scalar>& value() const { return value_; }
+
+ private:
+  std::optional<Scalar> value_;
+};
 
 }  // namespace stax

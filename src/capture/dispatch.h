@@ -97,6 +97,7 @@ class Call {
   Call& add(double value);
   Call& add(bool value);
   Call& add(ExactBool value) { return add(value.value()); }
+  Call& add(const OptionalNumber& value) { return value.value() ? add(*value.value()) : none(); }
   /// `repeat` > 1: a single number stands for that many (int[N]).
   Call& add(const IntList& value, int32_t repeat = 0);
   Call& add(const OptionalIntList& value, int32_t repeat = 0);

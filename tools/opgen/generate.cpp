@@ -210,11 +210,12 @@ void settle_numbers(std::vector<Function>& overloads) {
   std::vector<Function> extra;
   for (Function& f : overloads) {
     for (size_t i = 0; i < f.params.size(); ++i) {
-      bool list = false, number = false;
+      bool list = false, number = false, truth = false;
       for (const Function& other : overloads) {
         if (&other == &f || !same_prefix(f, other, i) || other.params.size() <= i) continue;
         const std::string& type = other.params[i].type;
         list = list || is_list(type);
+        truth = truth || type == "bool" || type == "ExactBool";
         number = number || is_list(type) || type == "SymInt" || type == "int64_t" ||
                  type.find("Scalar") != std::string::npos;
       }
@@ -228,6 +229,8 @@ void settle_numbers(std::vector<Function>& overloads) {
         extra.back().integer_form = true;
       } else if (f.params[i].type == "bool" && number) {
         f.params[i].type = "ExactBool";
+      } else if (f.params[i].type == "const std::optional<Scalar>&" && truth) {
+        f.params[i].type = "const OptionalNumber&";
       }
     }
   }
