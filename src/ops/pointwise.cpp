@@ -176,7 +176,12 @@ std::vector<graph::Op> unary_rows() {
   return {
       in_place(pointwise("abs(Tensor self) -> Tensor", Rule::promote, BODY(abs))),
       composite("absolute(Tensor self) -> Tensor", ALIAS1("abs")),
-      in_place(pointwise("neg(Tensor self) -> Tensor", Rule::promote, BODY(neg))),
+      in_place(pointwise("neg(Tensor self) -> Tensor", Rule::promote,
+                         [](const PointwiseArgs& a) {
+                           STAX_CHECK(a[0].dtype() != DType::boolean,
+                                      "neg: expected numbers, got bool; use logical_not");
+                           return lowering::neg(a[0]);
+                         })),
       composite("negative(Tensor self) -> Tensor", ALIAS1("neg")),
       composite("positive(Tensor self) -> Tensor",
                 [](Builder&, const VarArgs& a) -> Vars { return {a.tensor(0)}; }),

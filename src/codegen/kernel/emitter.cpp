@@ -470,14 +470,17 @@ void Emitter::emit_load(ValueId id, const Inst& inst) {
   add(std::move(s));
 }
 
-void Emitter::emit_store(const Inst& inst) {
+void Emitter::emit_store(ValueId id, const Inst& inst) {
   Statement s = access_of(inst);
   s.action = inst.op == OpCode::atomic_add ? Action::atomic_add : Action::store;
   s.args = {env_[inst.args[0]]};
   if (s.action == Action::atomic_add && s.access != Access::indexed) {
-    const bool same = s.access == Access::uniform && layout_.along != VectorAlong::reduction;
-    STAX_ASSERT(layout_.along != VectorAlong::nothing || same, "atomic_add");
-    if (layout_.along != VectorAlong::nothing) {
+    // Lanes add one by one where each is a point of its own. Where all hold the one value of an iteration, it
+    // is added once.
+    const bool once = layout_.along == VectorAlong::nothing ||
+                      (layout_.along == VectorAlong::reduction && !flat_.over_reduction[id]);
+    STAX_ASSERT(!once || s.access == Access::uniform, "atomic_add of one value to several places");
+    if (!once) {
       s.access = Access::indexed;
       s.lane_index = lane_index(s.index, {});
       s.index = 0;
@@ -503,7 +506,7 @@ void Emitter::emit(ValueId id) {
       return emit_load(id, inst);
     case OpCode::store:
     case OpCode::atomic_add:
-      return emit_store(inst);
+      return emit_store(id, inst);
     case OpCode::constant:
       env_[id] = constant(inst.dtype, inst.constant);
       return;

@@ -73,7 +73,7 @@ class Emitter {
   void find_varying();
   void full_vectors(Symbol symbol, Expr hi, const Body& body);
   void emit_load(loops::ValueId id, const loops::Inst& inst);
-  void emit_store(const loops::Inst& inst);
+  void emit_store(loops::ValueId id, const loops::Inst& inst);
   int32_t argument(loops::BufferId buffer, bool written);
   std::vector<Statement>* out_;
   const loops::Program& program_;
