@@ -190,7 +190,10 @@ for _name, _f in {"abs": np.abs, "neg": np.negative, "sqrt": np.sqrt, "reciproca
 
 
 def digamma(x):
-    return np.where(x == 0, np.copysign(np.inf, -x), np.where((x < 0) & (x == np.floor(x)), np.nan, special.digamma(x)))
+    """Below 0 by reflection, with the distance from the nearest pole taken exactly."""
+    pole = x == np.rint(x)
+    below = special.digamma(1 - x) - np.pi / np.tan(np.pi * (x - np.rint(x)))
+    return np.where(x == 0, np.copysign(np.inf, -x), np.where(x > 0, special.digamma(x), np.where(pole, np.nan, below)))
 
 
 for _name, _f in {"rsqrt": lambda x: 1 / np.sqrt(x), "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log,
@@ -422,7 +425,7 @@ INTEGER_BINARY = {
     "minimum": np.minimum, "fmax": np.maximum, "fmin": np.minimum, "floor_divide": int_floor_divide,
     "trunc_divide": int_trunc_divide, "remainder": int_remainder, "fmod": int_fmod, "bitwise_and": np.bitwise_and,
     "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "gcd": np.gcd, "pow": int_pow,
-    "lcm": lambda a, b: np.where((a == 0) | (b == 0), 0, np.abs(int_trunc_divide(a, np.gcd(a, b)) * b)),
+    "lcm": lambda a, b: np.where((a == 0) | (b == 0), 0, int_trunc_divide(a, np.gcd(a, b)) * b),
 }
 BOOL_BINARY = {
     "add": np.logical_or, "mul": np.logical_and, "maximum": np.logical_or, "minimum": np.logical_and,
@@ -454,7 +457,8 @@ def evaluate_binary(name, a, b, dtype, noise):
         return BOOL_BINARY[name](x, y)
     if name.startswith("bitwise_") and name.endswith("shift"):
         return wrap(shift("left" in name, dtype)(x, y), dtype)
-    return wrap(INTEGER_BINARY[name](x, y), dtype)
+    out = wrap(INTEGER_BINARY[name](x, y), dtype)
+    return wrap(np.abs(out), dtype) if name == "lcm" else out
 
 
 def evaluate(op, args, results, noise):

@@ -77,6 +77,13 @@ class NoisyBuild {
     return builder_.call("where.self", {inside, function(v), any});
   }
 
+  /// A moment of x, which is infinite or NaN where x is, as the order of its elements has it.
+  Var moment(const Var& v, const std::vector<graph::VarArg>& args) {
+    const Var sum = builder_.call("sum.dim_IntList", {args[0], args[1], args[3]});
+    const Var any = numbers(v, [&] { return random_.one_in(2) ? std::nan("") : 1.0; });
+    return builder_.call("where.self", {builder_.call("isfinite", {sum}), function(v), any});
+  }
+
   Var call(std::string_view op, std::initializer_list<graph::VarArg> args) {
     return function(builder_.call(op, args));
   }
@@ -181,6 +188,10 @@ graph::Graph build(const Program& program, ShapeEnv& env, Noise* noise) {
     const std::vector<Var> results = formula ? std::vector<Var>{*formula} : builder.call_all(step.op, args);
     if (noisy && (step.op == "cumprod" || step.op == "prod.dim_int")) {
       values.results.push_back(noisy->product(results[0], args[0], args[1], step.op == "cumprod"));
+      continue;
+    }
+    if (noisy && step.op.find(".correction") != std::string::npos) {
+      for (const Var& v : results) values.results.push_back(noisy->moment(v, args));
       continue;
     }
     for (const Var& v : results) {

@@ -153,7 +153,11 @@ void add_division(SnippetTable& table) {
   table.value("mod", kFloats, "vvv",
               "v$T r = fmod_$T(a, b); return (r != 0) & ((r < 0) != (b < 0)) ? r + b : r;");
   // The quotient after the exact remainder is taken off is an integer up to rounding.
-  table.value("floordiv", kFloats, "vvv",
+  // Of floats it is taken in double, which holds every integer that float32 rounds.
+  table.value("floordiv", "f32", "vvv",
+              "return __builtin_convertvector(floordiv_f64(__builtin_convertvector(a, vf64),"
+              " __builtin_convertvector(b, vf64)), vf32);");
+  table.value("floordiv", "f64", "vvv",
               "v$T r = fmod_$T(a, b), q = (a - r) / b;"
               " q = (r != 0) & ((r < 0) != (b < 0)) ? q - 1 : q;"
               " v$T f = floor_$T(q); f = q - f > (__typeof__(a[0] + 0))0.5 ? f + 1 : f;"

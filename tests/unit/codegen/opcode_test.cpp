@@ -459,7 +459,8 @@ Real lgamma_of(Real x) {
 
 TEST(Values, LgammaDigammaNextafterFloorDiv) {
   auto a = numbers<float>(101, 0.1, 30), b = numbers<float>(101, -3, 3, 9);
-  a[0] = 5242881, b[0] = 1.25;  // 4194304.8, which float32 rounds to 4194305
+  a[0] = 5242881, b[0] = 1.25;              // 4194304.8, which float32 rounds to 4194305
+  a[1] = 5242881.0f * 16, b[1] = 1.25 * 3;  // 22369625.6
   const Compiled c(R"(
 buffer in0 float32 [101] input
 buffer in1 float32 [101] input
@@ -494,8 +495,10 @@ node op0 "all" [i0 < 101]
     EXPECT_NEAR(o[0][i], lgamma_of(a[i]), 2e-6 * (1 + std::fabs(o[0][i]))) << a[i];
     EXPECT_NEAR(o[1][i], digamma(a[i]), 2e-6 * (1 + std::fabs(o[1][i]))) << a[i];
     EXPECT_EQ(o[2][i], std::nextafter(a[i], b[i])) << a[i];
-    EXPECT_EQ(o[3][i], std::floor(static_cast<Real>(a[i]) / b[i])) << a[i] << " // " << b[i];
-    EXPECT_EQ(o[4][i], std::trunc(static_cast<Real>(a[i]) / b[i])) << a[i] << " / " << b[i];
+    EXPECT_EQ(o[3][i], static_cast<float>(std::floor(static_cast<Real>(a[i]) / b[i])))
+        << a[i] << " // " << b[i];
+    EXPECT_EQ(o[4][i], static_cast<float>(std::trunc(static_cast<Real>(a[i]) / b[i])))
+        << a[i] << " / " << b[i];
   }
 }
 
