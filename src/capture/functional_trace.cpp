@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "ops/table.h"
 #include "support/check.h"
@@ -55,7 +56,7 @@ Number stand_in(Scalar::Kind kind) {
     case Scalar::Kind::boolean:
       return Number::of(true);
     case Scalar::Kind::integer:
-      return Number::of(int64_t{1});
+      return Number::of(std::numeric_limits<int64_t>::max());  // whatever is computed has to hold any value
     case Scalar::Kind::floating:
       break;
   }

@@ -209,7 +209,17 @@ std::optional<DType> run_time_number(const graph::Op& op, const capture::Argumen
       op.schema.name == "pow") {
     return std::nullopt;
   }
-  if (argument.number().kind == Number::Kind::integer) return DType::int64;
+  if (argument.number().kind == Number::Kind::integer) {
+    // Compared with narrow integers, or bounding them, an unknown number would need wide arithmetic.
+    const bool exact = op.dtype_rule == graph::DTypeRule::compare || op.dtype_rule == graph::DTypeRule::bound;
+    for (const auto& other : arguments) {
+      if (exact && other.is_tensor() && !is_floating_point(other.tensor().dtype()) &&
+          other.tensor().dtype() != DType::int64) {
+        return std::nullopt;
+      }
+    }
+    return DType::int64;
+  }
   if (argument.number().kind == Number::Kind::boolean) return std::nullopt;
   DType dtype = DType::float32;
   for (const auto& other : arguments) {

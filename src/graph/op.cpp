@@ -153,6 +153,33 @@ std::vector<TensorMeta> meta_by_decomposition(const OpTable& table, const Op& op
 
 }  // namespace
 
+namespace {
+
+bool holds(DType dtype, const Number& number) {
+  if (dtype == DType::int64) return true;
+  if (!number.integer.is_constant()) return false;
+  const int64_t value = number.integer.value();
+  if (dtype == DType::uint8) return value >= 0 && value <= UINT8_MAX;
+  const int64_t end = int64_t{1} << (8 * itemsize(dtype) - 1);
+  return value >= -end && value < end;
+}
+
+// Promotion leaves out the width of numbers and of zero-dim tensors, so an integer may lie outside the
+// promoted type. This is the type that holds them all.
+DType wide_enough(DType promoted, const std::vector<Argument<TensorMeta>>& operands) {
+  if (is_floating_point(promoted) || promoted == DType::boolean) return promoted;
+  DType wide = promoted;
+  for (const auto& a : operands) {
+    if (a.is_tensor()) wide = promote_types(wide, a.tensor().dtype);
+  }
+  for (const auto& a : operands) {
+    if (a.is_number() && !holds(wide, a.number())) wide = DType::int64;
+  }
+  return wide;
+}
+
+}  // namespace
+
 PointwiseDTypes pointwise_dtypes(const Op& op, const MetaArgs& args) {
   std::vector<Argument<TensorMeta>> operands;
   const size_t first = op.dtype_rule == DTypeRule::promote_tail ? 1 : 0;
@@ -177,7 +204,9 @@ PointwiseDTypes pointwise_dtypes(const Op& op, const MetaArgs& args) {
       return {f, f};
     }
     case DTypeRule::compare:
-      return {promoted, DType::boolean};
+      return {wide_enough(promoted, operands), DType::boolean};
+    case DTypeRule::bound:
+      return {wide_enough(promoted, operands), promoted};
     case DTypeRule::self:
       return {first_tensor(), first_tensor()};
     case DTypeRule::argument:

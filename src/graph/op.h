@@ -41,7 +41,8 @@ enum class OpClass : uint8_t {
 enum class DTypeRule : uint8_t {
   promote,        // both are the promoted dtype of all tensors and numbers
   promote_float,  // as promote, but integers and bool become float32
-  compare,        // computes promoted, result bool
+  compare,        // computes promoted but holds every integer operand, result bool
+  bound,          // result promoted; computes in a type that holds every integer operand
   self,           // both are the first tensor's dtype
   promote_tail,   // as promote, but the first argument (a condition) keeps its own dtype
   argument,       // computes in self's dtype; the result is the `dtype` argument, if given

@@ -25,6 +25,8 @@ using Vars = std::vector<Var>;
 
 // Bodies that apply one instruction.
 #define BODY(instruction) [](const PointwiseArgs& a) { return lowering::instruction(a[0]); }
+#define BOUND(instruction) \
+  [](const PointwiseArgs& a) { return lowering::instruction(saturated(a[0], a), saturated(a[1], a)); }
 #define BODY2(instruction) [](const PointwiseArgs& a) { return lowering::instruction(a[0], a[1]); }
 // A composite that calls another row with the same arguments.
 #define ALIAS(target) [](Builder& b, const VarArgs& a) -> Vars { return {b.call(target, {a[0], a[1]})}; }
@@ -70,6 +72,12 @@ V power(V x, V n, const Number* exponent) {
   return lowering::pow(x, n);
 }
 
+V difference(V a, V b, const char* op) {
+  STAX_CHECK(a.dtype() != DType::boolean,
+             "{}: bool has no difference; use bitwise_xor, or logical_not for 1 - x", op);
+  return a - b;
+}
+
 const Number* number_at(const PointwiseArgs& a, size_t position) {
   const auto& argument = (*a.args)[position];
   return argument.is_number() ? &argument.number() : nullptr;
@@ -105,11 +113,20 @@ V xlogy(V x, V y) {
   return lowering::where(lowering::isnan(y), y, product);
 }
 
+// An operand of a bound that is computed wider than the result: outside the result's type it is that type's
+// end, and does not wrap.
+V saturated(V v, const PointwiseArgs& a) {
+  if (is_floating_point(v.dtype()) || v.dtype() == a.result) return v;
+  const double end = std::ldexp(1.0, 8 * static_cast<int>(itemsize(a.result)) - 1);
+  const bool is_unsigned = a.result == DType::uint8;
+  return lowering::minimum(lowering::maximum(v, is_unsigned ? 0.0 : -end), is_unsigned ? 255.0 : end - 1);
+}
+
 V clamp(const PointwiseArgs& a) {
   // As PyTorch: the upper bound wins where the bounds cross. NaN values and bounds give NaN.
   V v = a[0];
-  if (a[1].id >= 0) v = lowering::maximum(v, a[1]);
-  if (a[2].id >= 0) v = lowering::minimum(v, a[2]);
+  if (a[1].id >= 0) v = lowering::maximum(v, saturated(a[1], a));
+  if (a[2].id >= 0) v = lowering::minimum(v, saturated(a[2], a));
   return v;
 }
 
@@ -179,7 +196,7 @@ std::vector<graph::Op> unary_rows() {
       in_place(pointwise("neg(Tensor self) -> Tensor", Rule::promote,
                          [](const PointwiseArgs& a) {
                            STAX_CHECK(a[0].dtype() != DType::boolean,
-                                      "neg: expected numbers, got bool; use logical_not");
+                                      "neg: bool has no negative; use logical_not");
                            return lowering::neg(a[0]);
                          })),
       composite("negative(Tensor self) -> Tensor", ALIAS1("neg")),
@@ -286,13 +303,17 @@ std::vector<graph::Op> binary_rows() {
       in_place(pointwise("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Rule::promote,
                          [](const PointwiseArgs& a) { return a[0] + lowering::scaled(a[1], a, "alpha"); })),
       in_place(pointwise("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Rule::promote,
-                         [](const PointwiseArgs& a) { return a[0] - lowering::scaled(a[1], a, "alpha"); })),
+                         [](const PointwiseArgs& a) {
+                           return difference(a[0], lowering::scaled(a[1], a, "alpha"), "sub");
+                         })),
       composite("subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
                 [](Builder& b, const VarArgs& a) -> Vars {
                   return {b.call("sub.Tensor", {a[0], a[1], a[2]})};
                 }),
       pointwise("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Rule::promote,
-                [](const PointwiseArgs& a) { return a[1] - lowering::scaled(a[0], a, "alpha"); }),
+                [](const PointwiseArgs& a) {
+                  return difference(a[1], lowering::scaled(a[0], a, "alpha"), "rsub");
+                }),
       in_place(pointwise("mul.Tensor(Tensor self, Tensor other) -> Tensor", Rule::promote, BODY2(mul))),
       composite("multiply.Tensor(Tensor self, Tensor other) -> Tensor", ALIAS("mul.Tensor")),
       in_place(pointwise("div.Tensor(Tensor self, Tensor other) -> Tensor", Rule::promote_float, BODY2(div))),
@@ -332,10 +353,10 @@ std::vector<graph::Op> binary_rows() {
       in_place(pointwise("copysign.Tensor(Tensor self, Tensor other) -> Tensor", Rule::promote_float,
                          BODY2(copysign))),
       in_place(pointwise("nextafter(Tensor self, Tensor other) -> Tensor", Rule::promote, BODY2(nextafter))),
-      pointwise("maximum(Tensor self, Tensor other) -> Tensor", Rule::promote, BODY2(maximum)),
-      pointwise("minimum(Tensor self, Tensor other) -> Tensor", Rule::promote, BODY2(minimum)),
-      pointwise("fmax(Tensor self, Tensor other) -> Tensor", Rule::promote, BODY2(fmax)),
-      pointwise("fmin(Tensor self, Tensor other) -> Tensor", Rule::promote, BODY2(fmin)),
+      pointwise("maximum(Tensor self, Tensor other) -> Tensor", Rule::bound, BOUND(maximum)),
+      pointwise("minimum(Tensor self, Tensor other) -> Tensor", Rule::bound, BOUND(minimum)),
+      pointwise("fmax(Tensor self, Tensor other) -> Tensor", Rule::bound, BOUND(fmax)),
+      pointwise("fmin(Tensor self, Tensor other) -> Tensor", Rule::bound, BOUND(fmin)),
       pointwise("logaddexp(Tensor self, Tensor other) -> Tensor", Rule::promote_float,
                 [](const PointwiseArgs& a) { return logaddexp(a[0], a[1]); }),
       pointwise("logaddexp2(Tensor self, Tensor other) -> Tensor", Rule::promote_float,
@@ -384,14 +405,14 @@ std::vector<graph::Op> binary_rows() {
           "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", Rule::promote,
           [](const PointwiseArgs& a) { return a[0] + lowering::scaled(a[1], a, "value") / a[2]; })),
       internal(pointwise("clamp_bounds(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-                         Rule::promote, clamp)),
+                         Rule::bound, clamp)),
       in_place(composite("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp_checked)),
       in_place(composite("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
                          clamp_checked)),
       composite("clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp_checked),
       composite("clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamp_checked),
-      in_place(pointwise("clamp_min(Tensor self, Tensor min) -> Tensor", Rule::promote, BODY2(maximum))),
-      in_place(pointwise("clamp_max(Tensor self, Tensor max) -> Tensor", Rule::promote, BODY2(minimum))),
+      in_place(pointwise("clamp_min(Tensor self, Tensor min) -> Tensor", Rule::bound, BOUND(maximum))),
+      in_place(pointwise("clamp_max(Tensor self, Tensor max) -> Tensor", Rule::bound, BOUND(minimum))),
   };
 }
 

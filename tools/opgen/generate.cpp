@@ -176,7 +176,7 @@ bool separate(const Function& earlier, Function& later) {
 
 /// Second operands that may also be numbers, which then promote as numbers do.
 bool takes_number(const Function& f, size_t i) {
-  static const std::set<std::string> names = {"other", "exponent", "value", "self"};
+  static const std::set<std::string> names = {"other", "exponent", "value", "self", "min", "max"};
   const Op& op = *f.op;
   const Param& param = op.schema.params[i];
   const bool by_element =
