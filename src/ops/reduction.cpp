@@ -206,7 +206,10 @@ Lazies lower_var(Lowering& lowering, const LazyArgs& args) {
   const Lazy& x = args.tensor(0);
   const auto dims = reduced_dims(args);
   const double c = correction(args);
-  Lowering::Reduction loops{.op = OpCode::reduce_welford, .accumulate = compute_dtype(x.dtype)};
+  // A root fits where its square does not: with the range of float32, squares are summed in float64.
+  const bool wide = Root && x.dtype != DType::float16;
+  Lowering::Reduction loops{.op = OpCode::reduce_welford,
+                            .accumulate = wide ? DType::float64 : compute_dtype(x.dtype)};
   const auto reduced = [&](size_t d) {
     return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
   };
@@ -216,7 +219,7 @@ Lazies lower_var(Lowering& lowering, const LazyArgs& args) {
     Index at;
     size_t next_i = 0, next_r = 0;
     for (size_t d = 0; d < x.sizes.size(); ++d) at.push_back(reduced(d) ? r[next_r++] : i[next_i++]);
-    return std::vector<V>{lowering.load(x, at)};
+    return std::vector<V>{cast(lowering.load(x, at), loops.accumulate)};
   };
   loops.results = 2;
   const Expr count = product(loops.reduced);
@@ -405,6 +408,11 @@ Vars count_nonzero(Builder& b, const VarArgs& a) {
 }
 
 Vars aminmax(Builder& b, const VarArgs& a) {
+  for (const int64_t d : reduced_dims(a)) {
+    STAX_CHECK(b.env().decide(gt(a.tensor(0).size(d), 0)),
+               "aminmax: dimension {} has size 0, and there is no extremum of nothing; shape {}", d,
+               shape_text(a.tensor(0).sizes()));
+  }
   const auto dim = a[1].is_none() ? VarArg(Exprs{}) : VarArg(Exprs{a[1].integer()});
   return {b.call("amin", {a[0], dim, a[2]}), b.call("amax", {a[0], dim, a[2]})};
 }

@@ -144,11 +144,21 @@ class Flattener {
     return builder_.cast(builder_.index_value(n), dtype);
   }
 
+  /// Two passes, the second corrected for the rounding of the first: with d = x - mean', e = sum(d) / n, the
+  /// mean is mean' + e and m2 = sum(d^2) - sum(d) e. (Chan, Golub, LeVeque 1983, equation 1.7.)
   std::vector<ValueId> welford(const Inst& inst) {
     const ValueId x = inst.args[0], n = extent(builder_.dtype(x));
-    const ValueId mean = builder_.binary(OpCode::div, reduce(OpCode::reduce_sum, x), n);
-    const ValueId d = builder_.binary(OpCode::sub, x, mean);
-    return {mean, reduce(OpCode::reduce_sum, builder_.binary(OpCode::mul, d, d)), n};
+    const ValueId rough = builder_.binary(OpCode::div, reduce(OpCode::reduce_sum, x), n);
+    const ValueId d = builder_.binary(OpCode::sub, x, rough);
+    const ValueId rest = reduce(OpCode::reduce_sum, d);
+    const ValueId error = builder_.binary(OpCode::div, rest, n);
+    const ValueId squares = reduce(OpCode::reduce_sum, builder_.binary(OpCode::mul, d, d));
+    const ValueId zero = builder_.constant(builder_.dtype(x), 0.0);
+    // An infinite mean stays one: there the differences are NaN.
+    const ValueId undefined = builder_.unary(OpCode::isnan, error);
+    const ValueId mean = builder_.binary(OpCode::add, rough, builder_.where(undefined, zero, error));
+    const ValueId m2 = builder_.binary(OpCode::sub, squares, builder_.binary(OpCode::mul, rest, error));
+    return {mean, builder_.binary(OpCode::maximum, m2, zero), n};
   }
 
   /// Merged mean = sum(n mean) / sum(n); m2 = sum(m2 + n (mean_i - mean)^2). Empty parts (n = 0) add nothing.
