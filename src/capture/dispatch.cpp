@@ -135,6 +135,7 @@ Tensor dispatch_one(const graph::Op& op, Arguments arguments) {
 }
 
 Tensor dispatch_in_place(const graph::Op& op, Arguments arguments, std::string_view name) {
+  STAX_CHECK(arguments.at(0).is_tensor(), "{}: expected a tensor to update, got a number", name);
   Tensor self = arguments.at(0).tensor();
   STAX_CHECK(self.defined(), "{}: an undefined tensor cannot be updated", name);
   const Tensor result = dispatch_one(op, std::move(arguments));

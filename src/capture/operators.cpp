@@ -104,6 +104,10 @@ Tensor& Tensor::fill_(const Scalar& value) const {
   }
   StridedImpl& target = strided(*this);
   STAX_CHECK(target.storage()->writable(), "fill_: the tensor was handed over as read-only; clone it first");
+  STAX_CHECK(
+      !target.may_overlap_itself(),
+      "fill_: several elements of the tensor that is written lie at one place (it was expanded); clone "
+      "it first");
   fill_elements(target.view(), value);
   return const_cast<Tensor&>(*this);
 }

@@ -11,6 +11,8 @@ const TensorMeta& Var::meta() const {
 }
 
 Expr Var::size(int64_t dim) const {
+  STAX_CHECK(this->dim() > 0, "dimension {} is asked of a zero-dim tensor; expected one with dimensions",
+             dim);
   return meta().sizes[wrap_dim(dim, this->dim(), "size")];
 }
 

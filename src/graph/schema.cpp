@@ -173,4 +173,9 @@ const char* describe(ParamType type) {
   return kWords[static_cast<size_t>(type)];
 }
 
+void refuse_number(const Schema& schema, size_t position) {
+  throw_user_error(fmt::format("{}: expected a tensor as '{}', got a number or nothing", schema.name,
+                               schema.params[position].name));
+}
+
 }  // namespace stax::graph

@@ -66,6 +66,9 @@ std::optional<std::vector<Argument<T>>> bind(const Schema& schema, std::vector<A
                                              std::vector<std::pair<std::string, Argument<T>>> named,
                                              std::string* why);
 
+/// Throws that parameter `position` needs a tensor.
+[[noreturn]] void refuse_number(const Schema& schema, size_t position);
+
 /// Arguments in schema order, read by name or position.
 template <class T>
 class Bound {
@@ -74,7 +77,11 @@ class Bound {
   const Argument<T>& operator[](std::string_view name) const { return values_[schema_->position(name)]; }
   const Argument<T>& operator[](size_t position) const { return values_[position]; }
   size_t size() const { return values_.size(); }
-  const T& tensor(size_t position) const { return values_[position].tensor(); }
+  /// UserError naming the operator and the parameter where a number stands for the tensor.
+  const T& tensor(size_t position) const {
+    if (!values_[position].is_tensor()) refuse_number(*schema_, position);
+    return values_[position].tensor();
+  }
   const Schema& schema() const { return *schema_; }
   std::span<const Argument<T>> values() const { return values_; }
 

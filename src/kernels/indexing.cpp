@@ -173,7 +173,7 @@ namespace {
 
 void triangle_indices(Arguments arguments, const TensorView& out, bool upper) {
   const int64_t rows = arguments[0].integer().value(), columns = arguments[1].integer().value();
-  const int64_t offset = arguments[2].integer().value();
+  const int64_t offset = std::clamp(arguments[2].integer().value(), -rows - 1, columns + 1);
   with_element_type(out.dtype, [&](auto type) {
     using Stored = typename decltype(type)::Stored;
     if constexpr (std::is_integral_v<Stored>) {

@@ -253,7 +253,11 @@ Lazies random(Lowering& lowering, const LazyArgs& args,
 
 Lazies lower_rand(Lowering& lowering, const LazyArgs& args) {
   return random(lowering, args, [&](Expr counter, DType dtype) {
-    return round_to(uniform(lowering, counter, dtype, 0), dtype);
+    const V u = uniform(lowering, counter, dtype, 0);
+    if (!is_half(dtype)) return u;
+    // Only as many bits as the half type has below 1, or the largest numbers would be rounded up to 1.
+    const double steps = dtype == DType::float16 ? 2048 : 256;
+    return floor(u * steps) * (1 / steps);
   });
 }
 

@@ -1,5 +1,6 @@
 // Reading where data says: gather, index_select, x[indices], embedding, one_hot, take, searchsorted.
 #include <algorithm>
+#include <limits>
 
 #include "lowering/scalar.h"
 #include "ops/indexing_rules.h"
@@ -413,9 +414,11 @@ Vars bucketize(Builder& b, const VarArgs& a) {
 template <bool Upper>
 Metas triangle_indices_meta(ShapeEnv&, const MetaArgs& args) {
   const int64_t rows = args["row"].integer().value(), columns = args["col"].integer().value();
-  const int64_t offset = args["offset"].integer().value();
-  STAX_CHECK(rows >= 0 && columns >= 0, "{}: sizes must not be negative, got {} and {}", args.schema().name,
-             rows, columns);
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  STAX_CHECK(rows >= 0 && columns >= 0 && rows <= kMost && columns <= kMost,
+             "{}: expected sizes of 0 to {}, got {} and {}", args.schema().name, kMost, rows, columns);
+  // Further off, the diagonal lies outside all the same.
+  const int64_t offset = std::clamp(args["offset"].integer().value(), -rows - 1, columns + 1);
   int64_t count = 0;
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t below = std::clamp<int64_t>(i + offset + (Upper ? 0 : 1), 0, columns);

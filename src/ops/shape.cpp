@@ -548,6 +548,7 @@ struct Slice {
 };
 
 Slice slice_of(ShapeEnv& env, const Exprs& sizes, const auto& args) {
+  STAX_CHECK(!sizes.empty(), "{}: expected a tensor with dimensions, got a zero-dim one", args.schema().name);
   Slice s;
   s.dim = wrap_dim(args["dim"].integer().value(), static_cast<int64_t>(sizes.size()), args.schema().name);
   const Expr size = sizes[s.dim];
@@ -592,6 +593,7 @@ Lazies lower_slice_scatter(Lowering& lowering, const LazyArgs& args) {
 
 Metas select_scatter_meta(ShapeEnv& env, const MetaArgs& args) {
   const Exprs& sizes = args.tensor(0).sizes;
+  STAX_CHECK(!sizes.empty(), "select_scatter: expected a tensor with dimensions, got a zero-dim one");
   const int64_t dim =
       wrap_dim(args["dim"].integer().value(), static_cast<int64_t>(sizes.size()), "select_scatter");
   const Expr index = args["index"].integer();
@@ -618,6 +620,24 @@ Lazies lower_select_scatter(Lowering& lowering, const LazyArgs& args) {
 }
 
 Metas diagonal_scatter_meta(ShapeEnv& env, const MetaArgs& args) {
+  const Exprs& sizes = args.tensor(0).sizes;
+  const auto rank = static_cast<int64_t>(sizes.size());
+  const int64_t dim1 = wrap_dim(args["dim1"].integer().value(), rank, "diagonal_scatter");
+  const int64_t dim2 = wrap_dim(args["dim2"].integer().value(), rank, "diagonal_scatter");
+  STAX_CHECK(rank >= 2 && dim1 != dim2, "diagonal_scatter: expected two different dimensions, got {} and {}",
+             dim1, dim2);
+  const Expr offset = args["offset"].integer();
+  const bool below = env.decide(lt(offset, 0));
+  const Expr rows = below ? sizes[dim1] + offset : sizes[dim1];
+  const Expr columns = below ? sizes[dim2] : sizes[dim2] - offset;
+  Expr length = env.decide(lt(rows, columns)) ? rows : columns;
+  if (env.decide(lt(length, 0))) length = Expr(0);
+  Exprs expected;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (d != dim1 && d != dim2) expected.push_back(sizes[d]);
+  }
+  expected.push_back(length);
+  check_source(args, expected);
   return same_meta(env, args);
 }
 
@@ -656,7 +676,13 @@ Metas as_strided_scatter_meta(ShapeEnv& env, const MetaArgs& args) {
              strides.size());
   check_source(args, sizes);
   Expr last = args["storage_offset"].is_none() ? Expr(0) : args["storage_offset"].integer();
-  for (size_t d = 0; d < sizes.size(); ++d) last = last + (sizes[d] - 1) * strides[d];
+  STAX_CHECK(env.decide(ge(last, 0)), "as_strided_scatter: storage offset {} is negative", last.str());
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    STAX_CHECK(env.decide(ge(sizes[d], 0)) && env.decide(ge(strides[d], 0)),
+               "as_strided_scatter: size {} with stride {}: neither may be negative", sizes[d].str(),
+               strides[d].str());
+    last = last + (sizes[d] - 1) * strides[d];
+  }
   STAX_CHECK(env.decide(eq(product(sizes), 0)) || env.decide(lt(last, args.tensor(0).numel())),
              "as_strided_scatter: the view ends at element {} of a tensor of {}", last.str(),
              args.tensor(0).numel().str());

@@ -108,11 +108,15 @@ Exprs expand_index(const MetaArgs& args, const TensorMeta& result, const Exprs& 
   return at;
 }
 
-Var expand_scatter(Builder&, const VarArgs&, const Var& source) {
-  STAX_CHECK(false,
+Var expand_scatter(Builder& b, const VarArgs& a, const Var& source) {
+  const Var x = a.tensor(0);
+  // Dimensions of one element that are added or kept repeat nothing.
+  if (b.env().decide(eq(source.numel(), x.numel()))) return b.call("reshape", {source, x.sizes()});
+  STAX_CHECK(b.env().decide(eq(source.numel(), 0)),
              "in-place write: several elements of an expanded tensor of shape {} share one memory location; "
              "clone() it first",
              shape_text(source.sizes()));
+  return x;
 }
 
 // ---- slice ----
@@ -576,17 +580,24 @@ Vars split_with_sizes(Builder& b, const VarArgs& a) {
   return split_sizes(b, x, a[1].integers(), split_dim(x, a[2], a.schema().name), a.schema().name);
 }
 
+// Every part is a tensor of its own, also an empty one.
+constexpr int64_t kMostParts = 1 << 20;
+
+void require_part_count(int64_t count, std::string_view op) {
+  STAX_CHECK(count > 0 && count <= kMostParts, "{}: expected 1 to {} parts, got {}", op, kMostParts, count);
+}
+
 Vars chunk(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
   const int64_t count = a[1].integer().value(), dim = split_dim(x, a[2], "chunk");
-  STAX_CHECK(count > 0, "chunk: expected a positive number of chunks, got {}", count);
-  const int64_t size = x.size(dim).value(), length = (size + count - 1) / count;
+  require_part_count(count, "chunk");
+  const int64_t size = x.size(dim).value(), length = size == 0 ? 0 : (size - 1) / count + 1;
   if (length == 0) return split_sizes(b, x, Exprs(count, Expr(0)), dim, "chunk");
   return split_every(b, x, length, dim, "chunk");
 }
 
 Vars tensor_split_count(Builder& b, const Var& x, int64_t count, int64_t dim, const std::string& op) {
-  STAX_CHECK(count > 0, "{}: expected a positive number of sections, got {}", op, count);
+  require_part_count(count, op);
   const int64_t size = x.size(dim).value();
   Exprs lengths;
   for (int64_t k = 0; k < count; ++k) lengths.emplace_back(size / count + (k < size % count));

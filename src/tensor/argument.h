@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "stax/dtype.h"
+#include "support/check.h"
 #include "symbolic/expr.h"
 
 namespace stax {
@@ -46,7 +47,11 @@ struct Argument {
   bool is_none() const { return std::holds_alternative<NoneType>(value); }
   bool is_tensor() const { return std::holds_alternative<T>(value); }
   bool is_number() const { return std::holds_alternative<Number>(value); }
-  const T& tensor() const { return std::get<T>(value); }
+  /// UserError where it is none: calls by name may put numbers there.
+  const T& tensor() const {
+    if (!is_tensor()) throw_user_error("expected a tensor as an argument, got a number or nothing");
+    return std::get<T>(value);
+  }
   const Tensors& tensors() const { return std::get<Tensors>(value); }
   const Number& number() const { return std::get<Number>(value); }
   bool boolean() const { return number().is_float() ? number().floating != 0 : !number().integer.is(0); }
