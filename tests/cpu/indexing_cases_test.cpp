@@ -1,0 +1,287 @@
+// Indices: negative ones, ones out of range, empty operands, products that need 64 bits, and random numbers.
+#include <gtest/gtest.h>
+
+#include "cpu/cases.h"
+
+namespace stax::cases {
+namespace {
+
+TEST(IndexingCases, ScatteredReductions) {
+  for_each_mode([](const Mode& run) {
+    const Tensors got = run(
+        [](const Tensors& t) {
+          return Tensors{
+              scatter_reduce(t[0], 0, t[1], t[2], "sum"), scatter_reduce(t[0], 0, t[1], t[2], "amax"),
+              scatter_reduce(t[0], 0, t[1], t[2], "prod", false), scatter_add(t[0], 0, t[1], t[2])};
+        },
+        {make({10, 20, 30}), integers({0, 2, 0, 1}), make({1, 2, 3, 4})});
+    expect_values(got[0], {14, 24, 32});
+    expect_values(got[1], {10, 20, 30});
+    expect_values(got[2], {3, 4, 2});
+    expect_values(got[3], {14, 24, 32});
+    for (const int64_t wrong : {-1, 3, 1000000}) {
+      for (const char* how : {"sum", "amax", "mean"}) {
+        expect_user_error(
+            [&] {
+              run([how](const Tensors& t) { return Tensors{scatter_reduce(t[0], 0, t[1], t[2], how)}; },
+                  {make({10, 20, 30}), integers({0, 2, 0, wrong}), make({1, 2, 3, 4})});
+            },
+            {"scatter", std::to_string(wrong)});
+      }
+      expect_user_error(
+          [&] {
+            run([](const Tensors& t) { return Tensors{gather(t[0], 0, t[1])}; },
+                {make({10, 20, 30}), integers({0, wrong})});
+          },
+          {"index", std::to_string(wrong)});
+      expect_user_error(
+          [&] {
+            run([](const Tensors& t) { return Tensors{index_select(t[0], 0, t[1])}; },
+                {make({10, 20, 30}), integers({0, wrong})});
+          },
+          {"index", std::to_string(wrong)});
+      expect_user_error(
+          [&] {
+            run([](const Tensors& t) { return Tensors{embedding(t[0], t[1])}; },
+                {make({10, 20, 30}, kFloat32, {3, 1}), integers({0, wrong})});
+          },
+          {"index", std::to_string(wrong)});
+    }
+  });
+}
+
+TEST(IndexingCases, IndexTensorsCountFromTheEndToo) {
+  for_each_mode([](const Mode& run) {
+    const Tensors got = run(
+        [](const Tensors& t) {
+          return Tensors{t[0].index({t[1] - 1}), t[0].index({t[1] - 12}),
+                         t[0].index({(t[1] - 1).view({3, 1})})};
+        },
+        {arange(12), zeros({3}, kInt64)});
+    expect_whole(got[0], {11, 11, 11});
+    expect_whole(got[1], {0, 0, 0});
+    expect_form(got[2], kInt64, {3, 1});
+    for (const int64_t wrong : {-13, 12}) {
+      expect_user_error(
+          [&] {
+            run([](const Tensors& t) { return Tensors{t[0].index({t[1]})}; },
+                {arange(12), integers({0, wrong})});
+          },
+          {"index", std::to_string(wrong), "12"});
+    }
+  });
+}
+
+TEST(IndexingCases, EmptyIndicesAndEmptyTensors) {
+  for_each_mode([](const Mode& run) {
+    const Tensors got = run.lax()(
+        [](const Tensors& t) {
+          return Tensors{t[0].index({t[1]}),    index_select(t[0], 1, t[1]), gather(t[0], 0, t[2]),
+                         t[3].index({t[1]}),    scatter(t[0], 0, t[2], 5),   index_add(t[0], 0, t[1], t[4]),
+                         embedding(t[0], t[1]), t[0].index({t[5]})};
+        },
+        {arange(6).view({2, 3}), zeros({0}, kInt64), zeros({0, 3}, kInt64), zeros({0, 3}),
+         zeros({0, 3}, kInt64), zeros({2, 3}, kBool)});
+    const std::vector<int64_t> shapes[] = {{0, 3}, {2, 0}, {0, 3}, {0, 3}, {2, 3}, {2, 3}, {0, 3}, {0}};
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(shape(got[i]), shapes[i]) << i;
+    expect_whole(got[4], {0, 1, 2, 3, 4, 5});
+  });
+  expect_user_error([] { return zeros({0, 3}).index({tensor({0})}); }, {"index", "0"});
+}
+
+TEST(IndexingCases, PositionsTimesLargeConstants) {
+  for_each_mode([](const Mode& run) {
+    const std::vector<int64_t> expected{0,          700000000,  1400000000, 2100000000,
+                                        2800000000, 3500000000, 4200000000};
+    const Tensors got = run(
+        [](const Tensors& t) {
+          return Tensors{arange(0, 7) * 700000000, arange(0, 7) * t[0],
+                         arange(7, kInt64) * int64_t{700000000},
+                         arange(0, int64_t{4900000000}, int64_t{700000000})};
+        },
+        {integers({700000000})});
+    for (const Tensor& t : got) {
+      EXPECT_EQ(t.dtype(), kInt64);
+      expect_whole(t, expected);
+    }
+  });
+}
+
+TEST(IndexingCases, NestedQuotientsOfPositions) {
+  for_each_mode([](const Mode& run) {
+    std::vector<int64_t> expected(48);
+    for (int64_t i = 0; i < 48; ++i) expected[static_cast<size_t>(i)] = ((i % 24) / 3 * 3) % 6 + 6 * (i / 24);
+    const Tensors got = run(
+        [](const Tensors& t) {
+          const Tensor i = arange(48), q = floor_divide(remainder(i, 24), 3) * 3;
+          const Tensor viewed = t[0].view({2, 24})
+                                    .slice(1, 0, 6)
+                                    .view({2, 2, 3})
+                                    .select(2, 0)
+                                    .view({2, 1, 2, 1})
+                                    .expand({2, 4, 2, 3})
+                                    .reshape({48});
+          return Tensors{t[0].index({remainder(q, 6) + floor_divide(i, 24) * 6}), viewed};
+        },
+        {arange(48)});
+    expect_whole(got[0], expected);
+    for (int64_t i = 0; i < 48; ++i) expected[static_cast<size_t>(i)] = (i % 6) / 3 * 3 + 24 * (i / 24);
+    expect_whole(got[1], expected);
+  });
+}
+
+TEST(IndexingCases, TransposedCopiesOfManyRows) {
+  for_each_mode([](const Mode& run) {
+    const int64_t n = 1 << 17;
+    const Tensor x = arange(4 * n).view({n, 4});
+    const Tensors got = run([](const Tensors& t) { return Tensors{transpose_copy(t[0], 0, 1) + 1}; }, {x});
+    expect_form(got[0], kInt64, {4, n});
+    EXPECT_TRUE(all(got[0] == x.t() + 1).item<bool>());
+  });
+}
+
+TEST(IndexingCases, OperandsOfMoreThanTwoGigabytes) {
+  if (!huge_memory_wanted()) GTEST_SKIP() << "needs 10 GB of memory: set STAX_TEST_HUGE=1 to run it";
+  for_each_mode([](const Mode& run) {
+    {
+      const int64_t start = (int64_t{1} << 31) + 8;
+      const Tensor base = zeros({start + 120}, kUInt8);
+      base.slice(0, start, start + 64).copy_(arange(64));
+      const Tensors got = run(
+          [](const Tensors& t) {
+            return Tensors{t[0] * 2, cat({t[0], t[0] + 1})};
+          },
+          {base.slice(0, start, start + 64)});
+      expect_whole(got[0], whole(arange(0, 128, 2)));
+      expect_whole(got[1], whole(cat({arange(64), arange(1, 65)})));
+    }
+    {
+      const Tensor x = zeros({70000, 2, 32768}, kUInt8);
+      x[0][0][0].fill_(1);
+      const Tensor y = run([](const Tensors& t) { return Tensors{cumsum(t[0], 1, kUInt8)}; }, {x})[0];
+      EXPECT_EQ(y[0][0][0].item<int64_t>(), 1);
+      EXPECT_EQ(y[0][1][0].item<int64_t>(), 1);
+      EXPECT_EQ(sum(y[0]).item<int64_t>(), 2);
+      EXPECT_EQ(max(y.slice(0, 1)).item<int64_t>(), 0);
+    }
+  });
+}
+
+TEST(IndexingCases, MasksOfAllNoneAndSome) {
+  for_each_mode([](const Mode& run) {
+    for (const auto& [mask, expected] : std::vector<std::pair<Numbers, Numbers>>{
+             {{1, 0, 1}, {3, 2, 7}}, {{0, 0, 0}, {1, 2, 3}}, {{1, 1, 1}, {3, 5, 7}}}) {
+      const Tensors got = run.lax()(
+          [](const Tensors& t) {
+            Tensor o = t[0].clone();
+            o.index_put_({t[1]}, o.index({t[1]}) * 2 + 1);
+            return Tensors{o, masked_select(t[0], t[1])};
+          },
+          {make({1, 2, 3}), make(mask, kBool)});
+      expect_values(got[0], expected);
+    }
+  });
+}
+
+TEST(RandomCases, DropoutAtTheEndsOfItsRange) {
+  for_each_mode([](const Mode& run) {
+    const Tensor x = make({1, 2, kNaN, kInf});
+    const Tensors got = run(
+        [](const Tensors& t) {
+          return Tensors{dropout(t[0], 0.0), dropout(t[0], 1.0), dropout(t[0], 1.0, false),
+                         dropout(t[0], 0.5, false)};
+        },
+        {x});
+    expect_values(got[0], {1, 2, kNaN, kInf});
+    expect_values(got[1], {0, 0, 0, 0});
+    expect_values(got[2], {1, 2, kNaN, kInf});
+    expect_values(got[3], {1, 2, kNaN, kInf});
+  });
+  expect_user_error([] { return dropout(ones({2}), 1.5); }, {"dropout", "1.5"});
+  expect_user_error([] { return dropout(ones({2}), -0.1); }, {"dropout", "-0.1"});
+  expect_user_error([] { return dropout(ones({2}), kNaN); }, {"dropout"});
+}
+
+TEST(RandomCases, DropoutScalesWhatItKeepsAndFollowsTheSeed) {
+  for_each_mode([](const Mode& run) {
+    const Function f = run.prepare([](const Tensors& t) {
+      return Tensors{dropout(t[0], 0.25), dropout(t[0], 0.25)};
+    });
+    manual_seed(11);
+    const Tensors first = f({ones({4096})}), second = f({ones({4096})});
+    manual_seed(11);
+    const Tensors again = f({ones({4096})});
+    EXPECT_EQ(numbers(first[0]), numbers(again[0]));
+    EXPECT_EQ(numbers(first[1]), numbers(again[1]));
+    EXPECT_NE(numbers(first[0]), numbers(first[1]));
+    EXPECT_NE(numbers(first[0]), numbers(second[0]));
+    size_t kept = 0;
+    for (const double v : numbers(first[0])) {
+      EXPECT_TRUE(v == 0 || std::abs(v - 4.0 / 3) < 1e-6) << v;
+      kept += v != 0;
+    }
+    EXPECT_NEAR(static_cast<double>(kept), 3072, 140);  // five standard deviations of 28
+  });
+}
+
+TEST(RandomCases, CompiledAndEagerDrawTheSameNumbers) {
+  Tensors first;
+  for_each_mode([&](const Mode& run) {
+    manual_seed(5);
+    const Tensors got = run(
+        [](const Tensors& t) {
+          return Tensors{rand({33}), randn({33}), randint(-3, 0, {64}), dropout(t[0], 0.5),
+                         rand({7}, kFloat64)};
+        },
+        {ones({50})});
+    if (!run.compiled()) {
+      first = got;
+      return;
+    }
+    for (size_t i = 0; i < got.size(); ++i) {
+      SCOPED_TRACE(i);
+      EXPECT_EQ(got[i].dtype(), first[i].dtype());
+      expect_values(got[i], numbers(first[i]), 1e-6);
+    }
+  });
+}
+
+TEST(RandomCases, SignedRandomIntegersStaySigned) {
+  for_each_mode([](const Mode& run) {
+    manual_seed(1);
+    const Tensors got = run(
+        [](const Tensors&) {
+          const Tensor r = randint(-3, 0, {64}, kInt64);
+          return Tensors{r, bitwise_right_shift(r, 31),
+                         randint(int64_t{-5000000000}, int64_t{-4999999990}, {64}), randint(0, 1, {9})};
+        },
+        {});
+    for (const int64_t v : whole(got[0])) EXPECT_TRUE(v >= -3 && v < 0) << v;
+    expect_whole(got[1], std::vector<int64_t>(64, -1));
+    for (const int64_t v : whole(got[2])) EXPECT_TRUE(v >= -5000000000 && v < -4999999990) << v;
+    expect_whole(got[3], std::vector<int64_t>(9, 0));
+  });
+  expect_user_error([] { return randint(3, 3, {2}); }, {"randint", "3"});
+}
+
+TEST(RandomCases, RandomNumbersLieInTheirRange) {
+  for_each_mode([](const Mode& run) {
+    manual_seed(3);
+    const Tensors got = run(
+        [](const Tensors&) {
+          return Tensors{rand({20000}), rand({20000}, kFloat16), rand({0, 3}), randn({20001})};
+        },
+        {});
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_GE(min(got[i]).item<float>(), 0);
+      EXPECT_LT(max(got[i]).item<float>(), 1);
+      EXPECT_NEAR(mean(got[i]).item<float>(), 0.5, 0.011);  // five standard deviations
+    }
+    EXPECT_EQ(shape(got[2]), (std::vector<int64_t>{0, 3}));
+    EXPECT_NEAR(mean(got[3]).item<float>(), 0, 0.036);
+    EXPECT_NEAR(var(got[3]).item<float>(), 1, 0.051);
+  });
+}
+
+}  // namespace
+}  // namespace stax::cases

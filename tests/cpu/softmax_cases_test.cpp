@@ -1,0 +1,156 @@
+// Softmax and its relatives on rows that overflow, vanish, or are infinite. exp and log of small numbers are
+// written out from NumPy.
+#include <gtest/gtest.h>
+
+#include "cpu/cases.h"
+
+namespace stax::cases {
+namespace {
+
+/// Rows of different values share no state: each is checked in a matrix with ordinary rows around it.
+Tensor between_plain_rows(const Numbers& row, DType dtype) {
+  Numbers all(row.size(), 0);
+  all.insert(all.end(), row.begin(), row.end());
+  all.insert(all.end(), row.size(), 1);
+  return make(all, dtype, {3, static_cast<int64_t>(row.size())});
+}
+
+TEST(SoftmaxCases, ScaledByHugeFactorsOfBothSigns) {
+  for_each_mode([](const Mode& run) {
+    const Tensor x = make({0.5, -1, 2});
+    const Tensors got = run(
+        [](const Tensors& t) {
+          return Tensors{softmax(t[0] * 1.7e14, 0),  softmax(t[0] * t[1], 0),
+                         softmax(t[0] * -1.7e14, 0), softmax(t[0] * t[2], 0),
+                         softmax(t[0] / 1e-30, 0),   exp(log_softmax(t[0] * -1.7e14, 0))};
+        },
+        {x, tensor(1.7e14), tensor(-1.7e14)});
+    const Numbers last{0, 0, 1}, middle{0, 1, 0};
+    expect_values(got[0], last);
+    expect_values(got[1], last);
+    expect_values(got[2], middle);
+    expect_values(got[3], middle);
+    expect_values(got[4], last);
+    expect_values(got[5], middle);
+  });
+}
+
+TEST(SoftmaxCases, RowsWithInfinities) {
+  const struct {
+    Numbers row, softmax, logsumexp;
+  } probes[] = {{{kInf, 1, -kInf}, {kNaN, kNaN, kNaN}, {kInf}},
+                {{-kInf, 0, 0}, {0, 0.5, 0.5}, {0.6931471805599453}},
+                {Numbers(4, -kInf), Numbers(4, kNaN), {-kInf}},
+                {{kInf, 0, 0}, {kNaN, kNaN, kNaN}, {kInf}},
+                {{1000, 1000}, {0.5, 0.5}, {1000.6931471805599}},
+                {{-1000, -1000}, {0.5, 0.5}, {-999.3068528194401}},
+                {{kNaN, 0, 1}, {kNaN, kNaN, kNaN}, {kNaN}},
+                {{kNaN, kInf, -kInf}, {kNaN, kNaN, kNaN}, {kNaN}},
+                {{3.4e38, -3.4e38}, {1, 0}, {3.4e38}},
+                {{7}, {1}, {7}}};
+  for_each_mode([&](const Mode& run) {
+    const Function f = run.prepare([](const Tensors& t) {
+      return Tensors{softmax(t[0], -1), logsumexp(t[0], -1), exp(log_softmax(t[0], -1)), softmax(t[1], 0),
+                     softmin(-t[0], -1)};
+    });
+    for (const auto& probe : probes) {
+      SCOPED_TRACE(probe.row[0]);
+      const Tensor x = between_plain_rows(probe.row, kFloat32);
+      const Tensors got = f({x, x.t().contiguous()});
+      const auto n = static_cast<double>(probe.row.size());
+      for (const size_t i : {0, 2, 4}) {
+        SCOPED_TRACE(i);
+        expect_values(got[i][1], probe.softmax, 1e-6);
+        expect_values(got[i][0], Numbers(probe.row.size(), 1 / n), 1e-6);
+        expect_values(got[i][2], Numbers(probe.row.size(), 1 / n), 1e-6);
+      }
+      expect_values(got[3].t()[1], probe.softmax, 1e-6);
+      expect_values(got[1], {std::log(n), probe.logsumexp[0], 1 + std::log(n)}, 1e-6);
+    }
+  });
+}
+
+TEST(SoftmaxCases, LongRowsWithInfinities) {
+  for_each_mode([](const Mode& run) {
+    const Function f = run.prepare([](const Tensors& t) {
+      return Tensors{softmax(t[0], -1), log_softmax(t[0], -1), logsumexp(t[0], -1)};
+    });
+    for (const size_t n : {100u, 1500u, 9000u}) {
+      SCOPED_TRACE(n);
+      Numbers x(n, -kInf), expected(n, 0), logs(n, -kInf);
+      x[n - 1] = 3;
+      expected[n - 1] = 1;
+      logs[n - 1] = 0;
+      const Tensors got = f({make(x, kFloat32, {1, static_cast<int64_t>(n)})});
+      expect_values(got[0], expected);
+      expect_values(got[1], logs);
+      expect_values(got[2], {3});
+      x[7] = kInf;
+      expect_values(f({make(x, kFloat32, {1, static_cast<int64_t>(n)})})[0], Numbers(n, kNaN));
+      expect_values(f({full({1, static_cast<int64_t>(n)}, -kInf)})[0], Numbers(n, kNaN));
+    }
+  });
+}
+
+TEST(SoftmaxCases, HalfDenominatorsAreSummedWide) {
+  for_each_mode([](const Mode& run) {
+    const Function f = run.prepare([](const Tensors& t) {
+      return Tensors{softmax(t[0], -1), log_softmax(t[0], -1), logsumexp(t[0], -1)};
+    });
+    for (const int64_t n : {512, 4096}) {
+      for (const DType dtype : {kBFloat16, kFloat16}) {
+        const Tensors got = f({zeros({n}, dtype)});
+        EXPECT_EQ(got[0].dtype(), dtype);
+        expect_values(got[0], Numbers(static_cast<size_t>(n), 1.0 / static_cast<double>(n)));
+        expect_values(got[1], Numbers(static_cast<size_t>(n), -std::log(static_cast<double>(n))), 4e-3);
+        expect_values(got[2], {std::log(static_cast<double>(n))}, 4e-3);
+      }
+    }
+    const Tensors large = f({make({60000, 60000, 0}, kFloat16)});
+    expect_values(large[0], {0.5, 0.5, 0});
+    expect_values(large[1], {-0.69287109375, -0.69287109375, -60000}, 1e-3);
+  });
+}
+
+TEST(SoftmaxCases, AnyAxisAnyLayout) {
+  for_each_mode([](const Mode& run) {
+    const Tensor x = arange(60).to(kFloat32).view({3, 4, 5}) * 0.25;
+    for (const Tensor& layout : {x, x.permute({2, 0, 1}).contiguous().permute({1, 2, 0})}) {
+      const Tensors got = run(
+          [](const Tensors& t) {
+            return Tensors{sum(softmax(t[0], 0), 0), sum(softmax(t[0], 1), 1), sum(softmax(t[0], -1), -1),
+                           softmax(t[0], 2), softmax(t[0], 0)};
+          },
+          {layout});
+      expect_values(got[0], Numbers(20, 1), 1e-6);
+      expect_values(got[1], Numbers(15, 1), 1e-6);
+      expect_values(got[2], Numbers(12, 1), 1e-6);
+      const Numbers row = numbers(got[3]);
+      double total = 0;
+      for (int k = 0; k < 5; ++k) total += std::exp(0.25 * k);
+      for (size_t i = 0; i < 60; ++i)
+        EXPECT_NEAR(row[i], std::exp(0.25 * static_cast<double>(i % 5)) / total, 2e-7);
+      EXPECT_NEAR(numbers(got[4])[0], std::exp(-10) / (1 + std::exp(-5) + std::exp(-10)), 1e-9);
+    }
+  });
+}
+
+TEST(SoftmaxCases, OtherDTypes) {
+  for_each_mode([](const Mode& run) {
+    const Tensors got = run(
+        [](const Tensors& t) {
+          return Tensors{softmax(t[0], 0, kFloat32), softmax(t[1], 0, kFloat64),
+                         log_softmax(t[1], 0, kFloat32)};
+        },
+        {integers({1, 1, 1, 1}), make({0, 0}, kFloat16)});
+    expect_form(got[0], kFloat32, {4});
+    expect_values(got[0], Numbers(4, 0.25));
+    expect_form(got[1], kFloat64, {2});
+    expect_values(got[2], Numbers(2, -0.6931471805599453), 1e-6);
+  });
+  expect_user_error([] { return softmax(integers({1, 2}), 0); }, {"softmax", "int64"});
+  expect_user_error([] { return softmax(zeros({2}), 1); }, {"softmax", "1"});
+}
+
+}  // namespace
+}  // namespace stax::cases
