@@ -166,7 +166,7 @@ TensorOptions filled(const Tensor& like, TensorOptions options) {
 }  // namespace
 
 Tensor empty(IntList size, TensorOptions options) {
-  if (capture::current_trace() != nullptr) return full_tensor(size, 0, options);
+  if (capture::current_trace() != nullptr) return full_tensor(size, 0, options.dtype(options.dtype()));
   std::vector<int64_t> numbers;
   for (size_t i = 0; i < size.size(); ++i) numbers.push_back(size[i]);
   return new_tensor(options.dtype(), numbers, options.device());

@@ -281,6 +281,8 @@ Var tensordot_over(Builder& b, const Var& x, const Var& y, const Exprs& x_dims, 
   for (int64_t d = 0; d < y.dim(); ++d) right.labels.push_back(kEllipsis + static_cast<Label>(d));
   std::set<Label> summed;
   for (size_t k = 0; k < x_dims.size(); ++k) {
+    STAX_CHECK(x.dim() > 0 && y.dim() > 0, "tensordot: a zero-dim tensor has no dimension {} to sum over",
+               x.dim() == 0 ? x_dims[k].str() : y_dims[k].str());
     const auto i = graph::wrap_dim(x_dims[k].value(), x.dim(), "tensordot");
     const auto j = graph::wrap_dim(y_dims[k].value(), y.dim(), "tensordot");
     STAX_CHECK(right.labels[j] >= kEllipsis && summed.insert(static_cast<Label>(i)).second,

@@ -135,27 +135,31 @@ std::string describe(const Value& value) {
   return "...";
 }
 
-/// Results of so many elements are a matter of memory, not of what is tested here.
+/// Sizes that exist, but need gigabytes or minutes, are a matter of the machine and not of what is tested
+/// here.
 bool is_too_large(const capture::Arguments& arguments) {
   double elements = 1;
+  bool large = false;
+  const auto add = [&](double v) {
+    large = large || (v > 1e6 && v < 1e15);
+    elements *= std::max(1.0, std::abs(v));
+  };
   for (const Value& value : arguments) {
-    const auto* list = std::get_if<std::vector<Expr>>(&value.value);
-    double product = 1;
-    if (list != nullptr) {
-      for (const Expr e : *list) product *= std::max<double>(1, std::abs(static_cast<double>(e.value())));
-    } else if (value.is_number()) {
-      product = std::max(1.0, std::abs(value.floating()));
+    if (const auto* list = std::get_if<std::vector<Expr>>(&value.value)) {
+      for (const Expr e : *list) add(static_cast<double>(e.value()));
+    } else if (value.is_number() && !value.number().is_float()) {
+      add(value.floating());
     }
-    elements *= product;
   }
-  return elements > 1e6 && elements < 1e18;
+  return large || (elements > 1e6 && elements < 1e17);
 }
 
 TEST(CallFuzz, EveryRowReturnsOrRaisesAUserError) {
   constexpr int kCallsARow = 60;
   int returned = 0, refused = 0;
   for (const graph::Op& op : ops::table().rows()) {
-    if (op.internal) continue;  // called by other rows only, which know what they pass
+    if (op.internal || op.schema.name.ends_with("_formula"))
+      continue;  // called by other rows only, which know what they pass
     Draw draw(std::hash<std::string_view>()(op.schema_text));
     for (int i = 0; i < kCallsARow; ++i) {
       capture::Arguments arguments;
