@@ -1,4 +1,5 @@
-// The recorded calls of tests/data/recorded_rows give what was recorded, and between them reach every operator.
+// The recorded calls of tests/data/recorded_rows give what was recorded, and between them reach every
+// operator.
 #include <gtest/gtest.h>
 
 #include <algorithm>
