@@ -96,7 +96,7 @@ Vars attention(Builder& b, const VarArgs& a) {
 
 std::vector<graph::Op> attention_rows() {
   return {
-      lowered("causal_mask_formula(Tensor self) -> Tensor", causal_meta, lower_causal),
+      graph::internal(lowered("causal_mask_formula(Tensor self) -> Tensor", causal_meta, lower_causal)),
       composite(
           "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
           "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",

@@ -455,9 +455,11 @@ std::vector<graph::Op> indexing_rows() {
                   if (a[1].integer().is(-1)) return {b.call("one_hot.infer", {a[0]})};
                   return {b.call("one_hot_formula", {a[0], a[1]})};
                 }),
-      lowered("one_hot_formula(Tensor self, int num_classes) -> Tensor", one_hot_meta, lower_one_hot),
+      graph::internal(
+          lowered("one_hot_formula(Tensor self, int num_classes) -> Tensor", one_hot_meta, lower_one_hot)),
       dynamic("one_hot.infer(Tensor self) -> Tensor", one_hot_infer_meta),
-      lowered("unravel_formula(Tensor self, int divisor, int size) -> Tensor", unravel_meta, lower_unravel),
+      graph::internal(lowered("unravel_formula(Tensor self, int divisor, int size) -> Tensor", unravel_meta,
+                              lower_unravel)),
       composite("unravel_index(Tensor indices, int[1] shape) -> Tensor[]", unravel_index),
       composite("isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool "
                 "invert=False) -> Tensor",

@@ -238,6 +238,9 @@ Expr scaled_size(Expr size, double scale) {
 Var interpolate(Builder& b, const Var& x, const Exprs* size, std::vector<double> scales,
                 const std::string& mode_name, const VarArg& align, const VarArg& recompute) {
   const int64_t spatial = x.dim() - 2;
+  STAX_CHECK(spatial >= 1 && spatial <= 3,
+             "interpolate: expected a batch, channels and 1 to 3 spatial dimensions, got shape {}",
+             shape_text(x.sizes()));
   const Mode& mode = find_mode(mode_name, spatial);
   STAX_CHECK((size == nullptr) != scales.empty(),
              "interpolate: expected either a size or a scale factor, got {}", size ? "both" : "neither");
@@ -361,8 +364,9 @@ std::vector<graph::Op> interpolation_rows() {
                 upsample_bilinear),
       composite("upsample_bilinear.number(Tensor input, int? size=None, float? scale_factor=None) -> Tensor",
                 upsample_bilinear),
-      lowered("_resample(Tensor input, int[] size, float[] scales, str mode, bool align_corners) -> Tensor",
-              resample_meta, lower_resample),
+      graph::internal(lowered(
+          "_resample(Tensor input, int[] size, float[] scales, str mode, bool align_corners) -> Tensor",
+          resample_meta, lower_resample)),
       composite("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle),
       composite("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle),
   };

@@ -373,7 +373,8 @@ std::vector<graph::Op> product_rows() {
       composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear),
       composite("chain_matmul(Tensor[] matrices) -> Tensor", multi_dot),
       composite("linalg_multi_dot(Tensor[] tensors) -> Tensor", multi_dot),
-      lowered("cross_formula(Tensor self, Tensor other, int dim) -> Tensor", cross_meta, lower_cross),
+      graph::internal(
+          lowered("cross_formula(Tensor self, Tensor other, int dim) -> Tensor", cross_meta, lower_cross)),
       composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", cross),
       composite("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
                 [](Builder& b, const VarArgs& a) -> Vars {

@@ -1,5 +1,6 @@
 // Pools, their inverses, and sliding windows as columns. Windows are reduction ranges; what lies outside of
 // the tensor is a masked load.
+#include <algorithm>
 #include <limits>
 
 #include "graph/builder.h"
@@ -236,6 +237,12 @@ Metas max_pool_backward_meta(ShapeEnv&, const MetaArgs& args) {
   STAX_CHECK(indices.dtype == DType::int64 && grad.sizes == indices.sizes,
              "{}: expected int64 indices of the gradient's shape {}, got {}", args.schema().name,
              shape_text(grad.sizes), indices.str());
+  const bool ranks = (x.dim() == 3 || x.dim() == 4) && grad.dim() == x.dim();
+  STAX_CHECK(ranks && std::equal(x.sizes.begin(), x.sizes.end() - 2, grad.sizes.begin()),
+             "{}: a gradient of shape {} does not fit an input of shape {}", args.schema().name,
+             shape_text(grad.sizes), shape_text(x.sizes));
+  STAX_CHECK(grad.dtype == x.dtype, "{}: expected a gradient of the input's dtype {}, got {}",
+             args.schema().name, name(x.dtype), name(grad.dtype));
   return {graph::dense(x.dtype, x.sizes, x.device)};
 }
 
@@ -272,6 +279,9 @@ Metas max_unpool_meta(ShapeEnv& env, const MetaArgs& args) {
              name(indices.dtype));
   STAX_CHECK(indices.sizes == x.sizes, "max_unpool: expected indices of the input's shape {}, got {}",
              shape_text(x.sizes), shape_text(indices.sizes));
+  STAX_CHECK(!sizes.empty() && x.dim() > static_cast<int64_t>(sizes.size()),
+             "max_unpool: an input of shape {} has too few dimensions for {} output sizes",
+             shape_text(x.sizes), sizes.size());
   for (const Expr s : sizes)
     STAX_CHECK(env.decide(gt(s, 0)), "max_unpool: expected a positive output size, got {}",
                shape_text(sizes));
@@ -556,8 +566,8 @@ std::vector<graph::Op> pooling_rows() {
       lowered("max_pool2d_with_indices_backward(Tensor grad_output, Tensor input, int[2] kernel_size, int[2] "
               "stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
               max_pool_backward_meta, lower_max_pool_backward),
-      lowered("_max_unpool(Tensor input, Tensor indices, int[] sizes) -> Tensor", max_unpool_meta,
-              lower_max_unpool),
+      graph::internal(lowered("_max_unpool(Tensor input, Tensor indices, int[] sizes) -> Tensor",
+                              max_unpool_meta, lower_max_unpool)),
       lowered("avg_pool1d(Tensor input, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool "
               "ceil_mode=False, bool count_include_pad=True) -> Tensor",
               avg_pool_meta<1>, lower_avg_pool<1>),

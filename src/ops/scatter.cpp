@@ -428,18 +428,21 @@ std::vector<graph::Op> scatter_rows() {
           composite("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "
                     "include_self=True) -> Tensor",
                     index_reduce)),
-      lowered("index_put_formula(Tensor self, Tensor?[] indices, Tensor values, bool accumulate) -> Tensor",
-              index_put_meta, lower_index_put),
-      lowered("mask_put_formula(Tensor self, Tensor mask, Tensor position, Tensor values, int dim, bool "
-              "accumulate) -> Tensor",
-              mask_put_meta, lower_mask_put),
+      graph::internal(lowered(
+          "index_put_formula(Tensor self, Tensor?[] indices, Tensor values, bool accumulate) -> Tensor",
+          index_put_meta, lower_index_put)),
+      graph::internal(
+          lowered("mask_put_formula(Tensor self, Tensor mask, Tensor position, Tensor values, int dim, bool "
+                  "accumulate) -> Tensor",
+                  mask_put_meta, lower_mask_put)),
       in_place(composite(
           "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
           index_put)),
       in_place(
           composite("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put)),
-      lowered("masked_scatter_formula(Tensor self, Tensor mask, Tensor position, Tensor source) -> Tensor",
-              masked_scatter_meta, lower_masked_scatter),
+      graph::internal(lowered(
+          "masked_scatter_formula(Tensor self, Tensor mask, Tensor position, Tensor source) -> Tensor",
+          masked_scatter_meta, lower_masked_scatter)),
       in_place(
           composite("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", masked_scatter)),
   };

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <set>
 
 #include "cli/verify/replay.h"
+#include "conformance/row_values.h"
 #include "graph/builder.h"
 #include "graph/passes/passes.h"
 #include "ops/table.h"
@@ -77,6 +79,13 @@ const std::set<std::string_view> kTestedElsewhere = {
 #include "conformance/tested_elsewhere.inc"
 };
 
+void expect_elements(const Tensor& got, const std::vector<double>& expected) {
+  const Tensor flat = got.to(kFloat64).contiguous();
+  ASSERT_EQ(static_cast<int64_t>(flat.numel()), static_cast<int64_t>(expected.size()));
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(flat.data_ptr<double>()[i], expected[i], 1e-6) << i;
+}
+
 TEST(RecordedCalls, GiveWhatWasRecordedAndReachEveryRow) {
   NotingBackend backend;
   size_t calls = 0;
@@ -84,13 +93,20 @@ TEST(RecordedCalls, GiveWhatWasRecordedAndReachEveryRow) {
     const InstalledBackend installed(&backend);
     for (const std::string& path : recorded_files()) {
       const cli::RecordedFile file(path);
-      size_t number = 0;
-      cli::replay(file, cli::ReplayMode::reference, 0, file.size(), [&](const cli::Outcome& outcome) {
+      std::vector<size_t> all(file.size());
+      std::iota(all.begin(), all.end(), size_t{0});
+      const auto check = [&](size_t number, const cli::Outcome& outcome) {
         EXPECT_EQ(outcome.verdict, cli::Verdict::passed)
             << file.name() << ", call " << number << ": " << outcome.reason;
-        ++number;
         ++calls;
-      });
+      };
+      cli::replay(file, cli::ReplayMode::reference, all, {.begins = [](size_t) {}, .ends = check});
+    }
+    for (const RowValues& row : row_values()) {
+      SCOPED_TRACE(row.row);
+      const std::vector<Tensor> got = capture::call(row.row, row.arguments, row.named);
+      ASSERT_EQ(got.size(), row.expected.size());
+      for (size_t r = 0; r < got.size(); ++r) expect_elements(got[r], row.expected[r]);
     }
   }
   EXPECT_GE(calls, 1600u);
