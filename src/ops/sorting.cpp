@@ -278,10 +278,12 @@ std::vector<graph::Op> order_rows() {
       external("nanmedian(Tensor self) -> Tensor", scalar_meta),
       external("nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", select_meta),
       external("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor, Tensor)", select_meta),
-      external("quantile_rows(Tensor self, Tensor q, int dim, bool keepdim, str interpolation) -> Tensor",
-               quantile_meta),
-      external("nanquantile_rows(Tensor self, Tensor q, int dim, bool keepdim, str interpolation) -> Tensor",
-               quantile_meta),
+      graph::internal(
+          external("quantile_rows(Tensor self, Tensor q, int dim, bool keepdim, str interpolation) -> Tensor",
+                   quantile_meta)),
+      graph::internal(external(
+          "nanquantile_rows(Tensor self, Tensor q, int dim, bool keepdim, str interpolation) -> Tensor",
+          quantile_meta)),
       // The number first: a tensor parameter would take it too.
       composite("quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
                 "interpolation='linear') -> Tensor",
