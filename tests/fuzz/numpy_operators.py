@@ -507,8 +507,8 @@ def masked_fill(args, dtypes, noise):
 def clamp(args, dtypes, noise):
     low, high = args[1], args[2]
     x = operands([args[0]], dtypes[0], Context(dtypes[0], noise))[0]
-    if not is_float(dtypes[0]):
-        low, high = wrap(np.int64(low), dtypes[0]), wrap(np.int64(high), dtypes[0])
+    if not is_float(dtypes[0]):  # bounds that do not fit the dtype bound as they are
+        return wrap(np.minimum(np.maximum(x.astype(np.int64), int(low)), int(high)), dtypes[0])
     return np.minimum(np.maximum(x, low), high)
 
 

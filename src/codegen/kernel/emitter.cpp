@@ -330,7 +330,7 @@ Var Emitter::load_array(int32_t pointer, DType dtype, Expr index) {
        .out = next_var_,
        .pointer = pointer,
        .access = Access::contiguous,
-       .index = index});
+       .index = at(index)});
   return next_var_++;
 }
 
@@ -340,7 +340,7 @@ void Emitter::store_array(int32_t pointer, DType dtype, Expr index, Var value) {
        .args = {value},
        .pointer = pointer,
        .access = Access::contiguous,
-       .index = index});
+       .index = at(index)});
 }
 
 void Emitter::assign(Var to, Var value) {

@@ -167,7 +167,7 @@ Expr Passes::row_index() const {
     outer = outer * reduction_extent(d) + reduction_symbol(d);
   const size_t last = layout_.reduction_order.size() - 1;
   const int64_t lanes = layout_.lanes;
-  return e_.at(outer * (ceil_div(reduction_extent(last), lanes) * Expr(lanes)) + reduction_symbol(last));
+  return outer * (ceil_div(reduction_extent(last), lanes) * Expr(lanes)) + reduction_symbol(last);
 }
 
 // ---- Reductions and scans in registers ----
