@@ -90,6 +90,18 @@ Captured FunctionalTrace::finish(std::span<const Tensor> results) {
   return out;
 }
 
+std::shared_ptr<FunctionalTrace> FunctionalTrace::start(TraceOptions options) {
+  auto trace = std::make_shared<FunctionalTrace>(std::move(options));
+  FunctionalTrace* raw = trace.get();
+  return {raw, [trace = std::move(trace)](FunctionalTrace*) { trace->close(); }};
+}
+
+void FunctionalTrace::close() {
+  if (state_ == State::running) state_ = State::finished;
+  lifted_.clear();
+  arguments_.clear();
+}
+
 /// Removes nodes that nothing needs: views that were replayed since, inputs that became part of a larger
 /// stretch of memory.
 void FunctionalTrace::drop_unused(Captured& out) const {

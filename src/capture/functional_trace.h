@@ -34,6 +34,9 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
  public:
   explicit FunctionalTrace(TraceOptions options);
   ~FunctionalTrace() override;
+  /// A trace that ends when the returned pointer goes, however the traced function left: its tensors and it
+  /// refer to each other, so somebody has to let go.
+  static std::shared_ptr<FunctionalTrace> start(TraceOptions options);
 
   /// The traced tensor that stands for tensor argument number `position` of the call, and for a number.
   /// Arguments come first, in order.
@@ -71,6 +74,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   using StoragePtr = std::shared_ptr<TracedStorage>;
 
   void check_running() const;
+  void close();
   TracedImpl& traced(const Tensor& tensor, Tensor& holder);
   Tensor lift(const Tensor& tensor);
   Tensor lift_new(const Tensor& tensor);

@@ -35,7 +35,7 @@ void join_modules(std::vector<Stages*>& all) {
 capture::Captured trace_function(const TensorFunction& function, const std::vector<Tensor>& arguments) {
   capture::TraceOptions options;
   options.refuse_reads = true;
-  const auto trace = std::make_shared<capture::FunctionalTrace>(std::move(options));
+  const auto trace = capture::FunctionalTrace::start(std::move(options));
   const capture::TraceScope scope(trace.get());
   std::vector<Tensor> traced;
   for (const Tensor& argument : arguments)

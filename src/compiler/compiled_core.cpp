@@ -89,7 +89,7 @@ TraceOutcome trace(const Leaves& leaves, FunctionCall& call, bool refuse_reads) 
     program->run({leaves.tensors.data(), leaves.tensors.size()}, cells, results.data());
     return results;
   };
-  const auto trace = std::make_shared<capture::FunctionalTrace>(std::move(options));
+  const auto trace = capture::FunctionalTrace::start(std::move(options));
   const capture::TraceScope scope(trace.get());
   std::vector<Tensor> tensors;
   std::vector<Scalar> numbers;

@@ -6,7 +6,7 @@ namespace stax::compiler {
 
 Stages stages_of(const TensorFunction& function, std::span<const Tensor> inputs,
                  const PipelineOptions& options) {
-  const auto trace = std::make_shared<capture::FunctionalTrace>(capture::TraceOptions{.refuse_reads = true});
+  const auto trace = capture::FunctionalTrace::start(capture::TraceOptions{.refuse_reads = true});
   capture::Captured captured;
   {
     const capture::TraceScope scope(trace.get());

@@ -157,7 +157,7 @@ V round_decimals(const PointwiseArgs& a) {
   if (is_integer(a[0])) return a[0];
   const int64_t decimals = (*a.args)["decimals"].integer().value();
   if (decimals == 0) return lowering::round(a[0]);
-  const V power = lowering::like(a[0], std::pow(10.0, static_cast<double>(std::abs(decimals))));
+  const V power = lowering::like(a[0], std::pow(10.0, std::abs(static_cast<double>(decimals))));
   return decimals > 0 ? lowering::round(a[0] * power) / power : lowering::round(a[0] / power) * power;
 }
 

@@ -14,7 +14,7 @@ namespace {
 /// Traces `function` on `inputs`; evaluation is not expected.
 template <class F>
 Captured trace(const std::vector<Tensor>& inputs, F&& function) {
-  const auto trace = std::make_shared<FunctionalTrace>(TraceOptions{.refuse_reads = true});
+  const auto trace = FunctionalTrace::start(TraceOptions{.refuse_reads = true});
   const TraceScope scope(trace.get());
   std::vector<Tensor> arguments;
   for (const Tensor& t : inputs)
