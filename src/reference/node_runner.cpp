@@ -94,7 +94,8 @@ class Walker {
 
   void set_point(const std::vector<int32_t>& dims, int64_t position) {
     for (size_t k = dims.size(); k-- > 0;) {
-      const int64_t extent = plan_.extents[dims[k]];
+      const int64_t extent =
+          std::max<int64_t>(plan_.extents[dims[k]], 1);  // an empty one has no point to set
       index_[dims[k]] = position % extent;
       position /= extent;
     }
