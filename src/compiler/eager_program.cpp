@@ -70,13 +70,13 @@ EagerProgram::Output make_output(const loops::Buffer& buffer) {
   EagerProgram::Output output;
   output.dtype = buffer.dtype;
   output.extents = extents_of(TensorMeta{buffer.dtype, {}, buffer.sizes, buffer.strides, Expr(0)});
-  int64_t last = 0;
+  Expr last = 0;  // checked: a size that does not fit is a user error
   bool empty = false;
   for (size_t d = 0; d < buffer.sizes.size(); ++d) {
     empty = empty || buffer.sizes[d].is(0);
-    last += (buffer.sizes[d].value() - 1) * buffer.strides[d].value();
+    last = last + (buffer.sizes[d] - 1) * buffer.strides[d];
   }
-  output.bytes = empty ? 0 : (last + 1) * itemsize(buffer.dtype);
+  output.bytes = empty ? 0 : ((last + 1) * Expr(itemsize(buffer.dtype))).value();
   return output;
 }
 

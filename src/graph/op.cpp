@@ -215,13 +215,29 @@ PointwiseDTypes pointwise_dtypes(const Op& op, const MetaArgs& args) {
   return {promoted, promoted};
 }
 
-std::vector<TensorMeta> infer_meta(const OpTable& table, const Op& op, ShapeEnv& env,
-                                   std::span<const Argument<TensorMeta>> args) {
+namespace {
+
+std::vector<TensorMeta> unchecked_meta(const OpTable& table, const Op& op, ShapeEnv& env,
+                                       std::span<const Argument<TensorMeta>> args) {
   const MetaArgs bound(op.schema, args);
   if (op.meta) return op.meta(env, bound);
   if (op.op_class == OpClass::pointwise) return pointwise_meta(op, env, bound);
   STAX_ASSERT(op.decompose, "op table: '{}' has neither meta rule nor decomposition", op.schema.full_name());
   return meta_by_decomposition(table, op, env, args);
+}
+
+}  // namespace
+
+std::vector<TensorMeta> infer_meta(const OpTable& table, const Op& op, ShapeEnv& env,
+                                   std::span<const Argument<TensorMeta>> args) {
+  std::vector<TensorMeta> metas = unchecked_meta(table, op, env, args);
+  for (const TensorMeta& m : metas) {
+    for (const Expr size : m.sizes) {
+      STAX_CHECK(size.constant().value_or(0) >= 0, "{}: a result would have the negative size {}",
+                 op.schema.name, size.str());
+    }
+  }
+  return metas;
 }
 
 }  // namespace stax::graph
