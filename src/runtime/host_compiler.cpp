@@ -88,7 +88,7 @@ struct HostCompiler::State {
   std::unordered_map<std::string, std::weak_ptr<Module>> loaded;
   std::mutex identity_mutex;
   std::optional<Identity> identity;
-  std::atomic<int64_t> runs{0};
+  std::atomic<int64_t> runs{0}, nanoseconds{0};
   std::atomic<bool> warned{false}, trimmed{false};
 };
 
@@ -114,6 +114,17 @@ int64_t HostCompiler::compiler_runs() const {
   return state_->runs;
 }
 
+std::chrono::duration<double> HostCompiler::compiler_time() const {
+  return std::chrono::nanoseconds(state_->nanoseconds);
+}
+
+ProcessResult HostCompiler::run(const std::vector<std::string>& command) {
+  const auto start = std::chrono::steady_clock::now();
+  ProcessResult result = run_process(command, {.time_limit = options_.time_limit});
+  state_->nanoseconds += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
 void HostCompiler::warn_once(const std::string& problem) {
   if (!state_->warned.exchange(true))
     std::fprintf(stderr, "stax: compiled kernels are not kept on disk: %s\n", problem.c_str());
@@ -134,7 +145,7 @@ const HostCompiler::Identity& HostCompiler::identity() {
       identity.version_text = known->substr(stamp.size(), known->size() - stamp.size() - 5);
   if (identity.version_text.empty()) {
     const std::vector<std::string> command{identity.path, "--version"};
-    const ProcessResult result = run_process(command, {.time_limit = options_.time_limit});
+    const ProcessResult result = run(command);
     STAX_RUNTIME_CHECK(result.ok() && !result.output.empty(), "{}\n{}",
                        describe(result, command, options_.time_limit), kHint);
     identity.version_text = result.output;
@@ -142,7 +153,7 @@ const HostCompiler::Identity& HostCompiler::identity() {
       if (cache_.problem().empty()) {
         AtomicFile file(record);
         file.write(stamp + identity.version_text + "\nend\n");
-        file.commit();
+        file.commit(false);
       }
     } catch (const RuntimeError& error) {
       warn_once(error.what());
@@ -252,7 +263,7 @@ std::shared_ptr<Module> HostCompiler::build(const std::string& key, const std::s
     file.close();
     const std::vector<std::string> command = arguments(flags, source, source_path, output_path);
     ++state_->runs;
-    const ProcessResult result = run_process(command, {.time_limit = options_.time_limit});
+    const ProcessResult result = run(command);
     if (!result.ok()) {
       failure = fmt::format("{}\nrun it by hand to see more; if the compiler is at fault, {}",
                             describe(result, command, options_.time_limit), kHint);

@@ -17,6 +17,10 @@
 
 #include "runtime/code_cache.h"
 
+namespace stax {
+struct ProcessResult;
+}
+
 namespace stax::runtime {
 
 /// A loaded shared object; unloaded with its last owner.
@@ -77,6 +81,9 @@ class HostCompiler {
   const CodeCache& cache() const { return cache_; }
   /// Compiler runs for kernels so far.
   int64_t compiler_runs() const;
+  /// Time spent waiting for the compiler's processes, its runs for its version included: added up over
+  /// threads, so at most the time that passed where one ran at a time.
+  std::chrono::duration<double> compiler_time() const;
 
  private:
   struct State;
@@ -86,6 +93,7 @@ class HostCompiler {
   std::vector<std::string> arguments(const CompileFlags& flags, std::string_view source,
                                      const std::string& source_path, const std::string& output_path);
   void warn_once(const std::string& problem);
+  ProcessResult run(const std::vector<std::string>& command);
 
   HostCompilerOptions options_;
   CodeCache cache_;

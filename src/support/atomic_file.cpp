@@ -88,9 +88,9 @@ void AtomicFile::write_through(const char* data, size_t size) {
   }
 }
 
-void AtomicFile::commit() {
+void AtomicFile::commit(bool durable) {
   flush();
-  if (!temporary_.empty()) {
+  if (durable && !temporary_.empty()) {
     // Without this a crash soon after the rename could leave an empty file under the final name.
     STAX_RUNTIME_CHECK(fsync(fd_) == 0, "{}: cannot write to the disk: {}; nothing was saved", path_,
                        std::strerror(errno));

@@ -24,8 +24,10 @@ class AtomicFile {
   void write_zeros(size_t count);
   /// Bytes written so far.
   uint64_t offset() const { return offset_; }
-  /// Writes everything to the disk and puts the file in its place. Nothing may be written afterwards.
-  void commit();
+  /// Writes everything to the disk and puts the file in its place. Nothing may be written afterwards. Where a
+  /// reader sees by the content whether it is whole, `durable` may be false: the system writes it to the disk
+  /// when it likes.
+  void commit(bool durable = true);
 
  private:
   void flush();

@@ -42,7 +42,7 @@ class Arena {
   void* allocate(size_t bytes) {
     if (bytes > left_) {
       size_t block = std::max(bytes, kBlock);
-      blocks_.push_back(std::make_unique<std::byte[]>(block));
+      blocks_.push_back(std::make_unique_for_overwrite<std::byte[]>(block));
       next_ = blocks_.back().get();
       left_ = block;
     }

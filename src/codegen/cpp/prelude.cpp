@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
-#include <mutex>
 #include <set>
 
 #include "codegen/cpp/prelude_table.h"
@@ -71,25 +69,26 @@ std::string types_text(VectorShape shape) {
   return text;
 }
 
-std::shared_ptr<const SnippetTable> make_table(VectorShape shape) {
-  auto table = std::make_shared<SnippetTable>(shape);
-  add_memory_snippets(*table);
-  add_arithmetic_snippets(*table);
-  add_conversion_snippets(*table);
-  add_float_snippets(*table);
-  add_math_snippets(*table);
-  add_library_snippets(*table);
+SnippetTable table_of(VectorShape shape) {
+  SnippetTable table(shape);
+  add_memory_snippets(table);
+  add_arithmetic_snippets(table);
+  add_conversion_snippets(table);
+  add_float_snippets(table);
+  add_math_snippets(table);
+  add_library_snippets(table);
   return table;
 }
 
-/// The table of a shape; a constant, made when first asked for.
-std::shared_ptr<const SnippetTable> table_of(VectorShape shape) {
-  static std::mutex mutex;
-  static std::map<VectorShape, std::shared_ptr<const SnippetTable>> tables;
-  std::lock_guard lock(mutex);
-  auto& entry = tables[shape];
-  if (!entry) entry = make_table(shape);
-  return entry;
+std::string_view last_word(std::string_view name) {
+  return name.substr(name.rfind('_') + 1);
+}
+
+/// True if `word` stands in the list `words`.
+bool contains(std::string_view words, std::string_view word) {
+  bool found = false;
+  for_each_token(words, [&](std::string_view w) { found = found || w == word; });
+  return found;
 }
 
 constexpr VectorShape kAnyShape{16, 4};
@@ -99,21 +98,21 @@ constexpr VectorShape kAnyShape{16, 4};
 bool is_public(std::string_view name) {
   if (name == "p_fence" || name == "prefetch") return true;
   if (name.starts_with("p_")) return false;
-  const std::string_view last = name.substr(name.rfind('_') + 1);
+  const std::string_view last = last_word(name);
   for (int i = 0; i < kDTypeCount; ++i)
     if (last == token(static_cast<DType>(i))) return true;
   return false;
 }
 
-void emit(const SnippetTable& table, std::string_view name, std::set<std::string, std::less<>>& done,
+void emit(SnippetTable& table, std::string_view name, std::set<std::string, std::less<>>& done,
           std::string& out) {
   if (!done.emplace(name).second) return;
-  auto found = table.snippets().find(name);
-  STAX_ASSERT(found != table.snippets().end(), "the CPU prelude has no function named {}", name);
-  for_each_identifier(found->second, [&](std::string_view word) {
-    if (table.snippets().count(word)) emit(table, word, done, out);
+  const std::string* text = table.find(name);
+  STAX_ASSERT(text, "the CPU prelude has no function named {}", name);
+  for_each_identifier(*text, [&](std::string_view word) {
+    if (table.find(word)) emit(table, word, done, out);
   });
-  out += found->second;
+  out += *text;
 }
 
 }  // namespace
@@ -147,35 +146,81 @@ std::string per_lane(int lanes, std::string_view item, std::string_view separato
 }
 
 void SnippetTable::raw(std::string name, std::string text) {
-  bool is_new = snippets_.emplace(name, std::move(text)).second;
+  bool is_new = texts_.emplace(name, std::move(text)).second;
   STAX_ASSERT(is_new, "the CPU prelude defines {} twice", name);
 }
 
 void SnippetTable::value(std::string_view name, std::string_view tokens, std::string_view signature,
                          std::string_view body, bool inlined) {
-  for_each_token(tokens, [&](std::string_view token) {
-    auto vector = [&](char kind) -> std::string {
-      if (kind == 'm' || (kind == 'v' && token == "b8")) return "vm";
-      return expand(kind == 'i' ? "v$I" : "v$T", token, shape_.lanes);
-    };
-    auto is_mask = [&](char kind) { return vector(kind) == "vm" && (kind == 'm' || token == "b8"); };
-    auto scalar = [&](char kind) -> std::string { return is_mask(kind) ? "bool" : vector(kind).substr(1); };
-    std::string parameters, scalar_parameters, arguments;
-    for (size_t i = 1; i < signature.size(); ++i) {
-      const char letter = static_cast<char>('a' + i - 1);
-      const char* comma = i > 1 ? ", " : "";
-      parameters += fmt::format("{}{} {}", comma, vector(signature[i]), letter);
-      scalar_parameters += fmt::format("{}{} {}", comma, scalar(signature[i]), letter);
-      arguments +=
-          fmt::format("{}splat_{}({})", comma, is_mask(signature[i]) ? "b8" : scalar(signature[i]), letter);
-    }
-    std::string full = fmt::format("{}_{}", name, token);
-    raw(full, fmt::format("{} {} {}({}) {{ {} }}\n", inlined ? "STAX_INLINE" : "STAX_NOINLINE",
-                          vector(signature[0]), full, parameters, expand(body, token, shape_.lanes)));
-    raw("s_" + full,
-        fmt::format("STAX_INLINE {} s_{}({}) {{ return {}({})[0]{}; }}\n", scalar(signature[0]), full,
-                    scalar_parameters, full, arguments, is_mask(signature[0]) ? " != 0" : ""));
-  });
+  functions_.emplace(name, Function{std::string(tokens), std::string(signature), std::string(body), inlined});
+}
+
+void SnippetTable::each(std::string_view tokens, Entries entries) {
+  for_each_token(tokens, [&](std::string_view token) { later_.push_back({std::string(token), entries}); });
+}
+
+void SnippetTable::enter(std::string_view token) {
+  std::vector<Later> now, rest;
+  for (Later& later : later_) (later.token == token ? now : rest).push_back(std::move(later));
+  later_ = std::move(rest);
+  for (const Later& later : now) later.entries(*this, token);
+}
+
+const std::string* SnippetTable::find(std::string_view name) {
+  const std::string_view token = last_word(name);
+  if (token.size() == name.size()) {
+    const auto found = texts_.find(name);
+    return found == texts_.end() ? nullptr : &found->second;
+  }
+  enter(token);
+  if (const auto found = texts_.find(name); found != texts_.end()) return &found->second;
+  std::string_view base = name.substr(0, name.size() - token.size() - 1);
+  if (base.starts_with("s_")) base.remove_prefix(2);
+  const auto [first, last] = functions_.equal_range(base);
+  for (auto it = first; it != last; ++it) {
+    if (!contains(it->second.tokens, token)) continue;
+    define(it->first, it->second, token);
+    return &texts_.find(name)->second;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> SnippetTable::names() {
+  while (!later_.empty()) enter(std::string(later_.front().token));
+  for (const auto& [name, function] : functions_) {
+    for_each_token(function.tokens, [&](std::string_view token) {
+      if (!has(fmt::format("{}_{}", name, token))) define(name, function, token);
+    });
+  }
+  std::vector<std::string> out;
+  for (const auto& [name, text] : texts_) out.push_back(name);
+  return out;
+}
+
+/// Enters the function and its scalar form.
+void SnippetTable::define(std::string_view name, const Function& function, std::string_view token) {
+  const std::string& signature = function.signature;
+  auto vector = [&](char kind) -> std::string {
+    if (kind == 'm' || (kind == 'v' && token == "b8")) return "vm";
+    return expand(kind == 'i' ? "v$I" : "v$T", token, shape_.lanes);
+  };
+  auto is_mask = [&](char kind) { return vector(kind) == "vm" && (kind == 'm' || token == "b8"); };
+  auto scalar = [&](char kind) -> std::string { return is_mask(kind) ? "bool" : vector(kind).substr(1); };
+  std::string parameters, scalar_parameters, arguments;
+  for (size_t i = 1; i < signature.size(); ++i) {
+    const char letter = static_cast<char>('a' + i - 1);
+    const char* comma = i > 1 ? ", " : "";
+    parameters += fmt::format("{}{} {}", comma, vector(signature[i]), letter);
+    scalar_parameters += fmt::format("{}{} {}", comma, scalar(signature[i]), letter);
+    arguments +=
+        fmt::format("{}splat_{}({})", comma, is_mask(signature[i]) ? "b8" : scalar(signature[i]), letter);
+  }
+  std::string full = fmt::format("{}_{}", name, token);
+  raw(full, fmt::format("{} {} {}({}) {{ {} }}\n", function.inlined ? "STAX_INLINE" : "STAX_NOINLINE",
+                        vector(signature[0]), full, parameters, expand(function.body, token, shape_.lanes)));
+  raw("s_" + full,
+      fmt::format("STAX_INLINE {} s_{}({}) {{ return {}({})[0]{}; }}\n", scalar(signature[0]), full,
+                  scalar_parameters, full, arguments, is_mask(signature[0]) ? " != 0" : ""));
 }
 
 std::string prelude(const PreludeRequest& request) {
@@ -186,32 +231,32 @@ std::string prelude(const PreludeRequest& request) {
   STAX_ASSERT((element == 1 || element == 2 || element == 4 || element == 8) &&
                   element * shape.lanes == shape.vector_bytes,
               "{} lanes do not divide {} bytes into elements", shape.lanes, shape.vector_bytes);
-  auto table = table_of(shape);
+  SnippetTable table = table_of(shape);
   std::string text = types_text(shape);
   std::set<std::string, std::less<>> done;
   for (const std::string& name : std::set<std::string>(request.names.begin(), request.names.end()))
-    emit(*table, name, done, text);
+    emit(table, name, done, text);
   return text;
 }
 
 std::vector<std::string> prelude_names(std::string_view text) {
   std::set<std::string, std::less<>> names;
-  auto table = table_of(kAnyShape);
+  SnippetTable table = table_of(kAnyShape);
   for_each_identifier(text, [&](std::string_view word) {
-    if (is_public(word) && table->snippets().count(word)) names.emplace(word);
+    if (is_public(word) && names.count(word) == 0 && table.find(word)) names.emplace(word);
   });
   return {names.begin(), names.end()};
 }
 
 bool is_prelude_name(std::string_view name) {
-  return is_public(name) && table_of(kAnyShape)->snippets().count(name) > 0;
+  return is_public(name) && table_of(kAnyShape).find(name) != nullptr;
 }
 
 const std::vector<std::string>& all_prelude_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;
-    for (const auto& [name, text] : table_of(kAnyShape)->snippets())
-      if (is_public(name)) result.push_back(name);
+    for (std::string& name : table_of(kAnyShape).names())
+      if (is_public(name)) result.push_back(std::move(name));
     return result;
   }();
   return names;

@@ -65,20 +65,23 @@ std::string tree(int lanes, std::string_view combine) {
   return text;
 }
 
-void add_reductions(SnippetTable& table) {
+void add_reductions_of(SnippetTable& table, std::string_view token) {
   const int n = table.shape().lanes;
   struct Row {
     std::string_view name, combine;
   };
   constexpr Row rows[] = {
       {"hsum", "a + b"}, {"hprod", "a * b"}, {"hmax", "max_$T(a, b)"}, {"hmin", "min_$T(a, b)"}};
-  for_each_token(kNumbers, [&](std::string_view token) {
-    for (const Row& row : rows)
-      table.raw(fmt::format("{}_{}", row.name, token),
-                expand(fmt::format("STAX_INLINE $T {}_$T(v$T a) {{ v$T b; {}return a[0]; }}\n", row.name,
-                                   tree(n, row.combine)),
-                       token, n));
-  });
+  for (const Row& row : rows)
+    table.raw(fmt::format("{}_{}", row.name, token),
+              expand(fmt::format("STAX_INLINE $T {}_$T(v$T a) {{ v$T b; {}return a[0]; }}\n", row.name,
+                                 tree(n, row.combine)),
+                     token, n));
+}
+
+void add_reductions(SnippetTable& table) {
+  const int n = table.shape().lanes;
+  table.each(kNumbers, add_reductions_of);
   table.raw("hany_b8",
             "STAX_INLINE bool hany_b8(vm a) { vm b; " + tree(n, "a | b") + "return a[0] != 0; }\n");
   table.raw("hall_b8",

@@ -112,6 +112,19 @@ std::string_view scalar_of(std::string_view token) {
   return token == "b8" ? "bool" : is_half_token(token) ? "f32" : token;
 }
 
+constexpr std::string_view kAll = "b8 u8 i8 i16 i32 i64 f16 bf16 f32 f64";
+
+void add_conversions_to(SnippetTable& table, std::string_view to) {
+  for_each_token(kAll, [&](std::string_view from) {
+    const std::string name = fmt::format("cvt_{}_{}", from, to);
+    table.raw(name, fmt::format("STAX_INLINE {} {}({} a) {{ {} }}\n", vector_of(to), name, vector_of(from),
+                                conversion_body(from, to)));
+    table.raw("s_" + name,
+              fmt::format("STAX_INLINE {} s_{}({} a) {{ return {}(splat_{}(a))[0]{}; }}\n", scalar_of(to),
+                          name, scalar_of(from), name, from, to == "b8" ? " != 0" : ""));
+  });
+}
+
 }  // namespace
 
 void add_conversion_snippets(SnippetTable& table) {
@@ -124,17 +137,7 @@ void add_conversion_snippets(SnippetTable& table) {
   };
   half("f16", widen_f16(shape), narrow_f16(shape));
   half("bf16", kWidenBf16, kNarrowBf16);
-  constexpr std::string_view kAll = "b8 u8 i8 i16 i32 i64 f16 bf16 f32 f64";
-  for_each_token(kAll, [&](std::string_view from) {
-    for_each_token(kAll, [&](std::string_view to) {
-      const std::string name = fmt::format("cvt_{}_{}", from, to);
-      table.raw(name, fmt::format("STAX_INLINE {} {}({} a) {{ {} }}\n", vector_of(to), name, vector_of(from),
-                                  conversion_body(from, to)));
-      table.raw("s_" + name,
-                fmt::format("STAX_INLINE {} s_{}({} a) {{ return {}(splat_{}(a))[0]{}; }}\n", scalar_of(to),
-                            name, scalar_of(from), name, from, to == "b8" ? " != 0" : ""));
-    });
-  });
+  table.each(kAll, add_conversions_to);
   for_each_token("f32 f64", [&](std::string_view token) {
     table.raw(expand("bits_$T_$I", token, 0),
               expand("STAX_INLINE v$I bits_$T_$I(v$T a) { return (v$I)a; }\n", token, 0));

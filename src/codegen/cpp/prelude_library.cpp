@@ -22,7 +22,7 @@ std::string library_call(SnippetTable& table, std::string_view function, std::st
   else if (bytes <= 32 && shape.avx2())
     lanes = 32 / size;
   if (lanes == 0) {
-    if (table.snippets().count(scalar) == 0)
+    if (!table.has(scalar))
       table.raw(scalar, fmt::format("// link: m\nextern \"C\" {0} {1}({0}{2}) noexcept;\n", token, scalar,
                                     two ? fmt::format(", {}", token) : ""));
     return "return (v$T){" + per_lane(shape.lanes, fmt::format("{}(a[#]{})", scalar, two ? ", b[#]" : "")) +
@@ -31,10 +31,10 @@ std::string library_call(SnippetTable& table, std::string_view function, std::st
   const std::string name =
       fmt::format("_ZGV{}N{}{}_{}", bytes == 64 ? 'e' : 'd', lanes, two ? "vv" : "v", scalar);
   const std::string vector = fmt::format("p_mvec_{}", token);
-  if (table.snippets().count(vector) == 0)
+  if (!table.has(vector))
     table.raw(vector,
               fmt::format("typedef {} {} __attribute__((vector_size({})));\n", token, vector, lanes * size));
-  if (table.snippets().count(name) == 0)
+  if (!table.has(name))
     table.raw(name, fmt::format("// link: mvec\nextern \"C\" {0} {1}({0}{2}) noexcept;\n", vector, name,
                                 two ? ", " + vector : ""));
   if (lanes == shape.lanes) return fmt::format("return {}(a{});", name, two ? ", b" : "");
@@ -92,7 +92,7 @@ void add_scalar_functions(SnippetTable& table) {
   table.raw("p_lgamma_f32",
             "STAX_INLINE f32 p_lgamma_f32(f32 x) { int sign; return lgammaf_r(x, &sign); }\n");
   for_each_token("log log1p erf erfc exp tan", [&](std::string_view name) {
-    if (table.snippets().count(name) == 0)
+    if (!table.has(name))
       table.raw(std::string(name),
                 fmt::format("// link: m\nextern \"C\" double {}(double) noexcept;\n", name));
   });
@@ -104,26 +104,32 @@ void add_scalar_functions(SnippetTable& table) {
   table.value("digamma", "f32 f64", "vv", per("($T)p_digamma(a[#])"), false);
 }
 
-}  // namespace
-
-void add_library_snippets(SnippetTable& table) {
-  add_library(table, "asin acos atan sinh cosh asinh acosh atanh erfc cbrt", "f32", 1);
-  add_library(table, "pow atan2 hypot", "f32", 2);
+void add_library_of(SnippetTable& table, std::string_view token) {
+  if (token == "f32") {
+    add_library(table, "asin acos atan sinh cosh asinh acosh atanh erfc cbrt", token, 1);
+    return add_library(table, "pow atan2 hypot", token, 2);
+  }
   add_library(table,
               "exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
               "erf erfc cbrt",
-              "f64", 1);
-  add_library(table, "pow atan2 hypot", "f64", 2);
+              token, 1);
+  add_library(table, "pow atan2 hypot", token, 2);
   // The library is slow on arguments whose result is subnormal, zero or infinite, as a masked softmax has
   // them.
-  std::string exponential = library_call(table, "exp", "f64", 1);
+  std::string exponential = library_call(table, "exp", token, 1);
   table.value("p_exp", "f64", "vv", exponential);
   table.value("exp", "f64", "vv",
               "v$I low = a < -0x1.6232bdd7abcd2p+9, high = a > 0x1.62e42fefa39efp+9;"
               " v$T y = p_exp_$T(low | high ? (v$T){} : a); return low ? (v$T){} : (high ? "
               "splat_$T(__builtin_inf()) : y);");
   table.value("sigmoid", "f64", "vv", "return 1 / (exp_f64(-a) + 1);");
+}
+
+}  // namespace
+
+void add_library_snippets(SnippetTable& table) {
   add_scalar_functions(table);
+  table.each(kFloats, add_library_of);
 }
 
 }  // namespace stax::codegen

@@ -187,7 +187,7 @@ void add_narrow(SnippetTable& table, std::string_view token, std::string_view st
 void add_memory_snippets(SnippetTable& table) {
   const int n = table.shape().lanes;
   if (table.shape().avx512()) table.raw("p_bits_b8", mask_bits(table.shape()));
-  for_each_token("u8 i8 i16 i32 i64 f32 f64 u16", [&](std::string_view token) { add_plain(table, token); });
+  table.each("u8 i8 i16 i32 i64 f32 f64 u16", add_plain);
   for_each_token("u32 u64", [&](std::string_view token) {
     table.raw(expand("splat_$T", token, n),
               expand("STAX_INLINE v$T splat_$T($T s) { return s - (v$T){}; }\n", token, n));
@@ -197,9 +197,9 @@ void add_memory_snippets(SnippetTable& table) {
                                       "__builtin_convertvector(a, vm) != 0; }}\n"));
   table.raw("p_narrow_b8",
             "STAX_INLINE vu8 p_narrow_b8(vm a) { return __builtin_convertvector(a & 1, vu8); }\n");
-  add_narrow(table, "b8", "u8", "vm");
-  add_narrow(table, "f16", "u16", "vf32");
-  add_narrow(table, "bf16", "u16", "vf32");
+  table.each("b8", [](SnippetTable& t, std::string_view token) { add_narrow(t, token, "u8", "vm"); });
+  table.each("f16 bf16",
+             [](SnippetTable& t, std::string_view token) { add_narrow(t, token, "u16", "vf32"); });
   table.raw("splat_b8", fmt::format("STAX_INLINE vm splat_b8(bool s) {{ return ({})-(int)s - (vm){{}}; }}\n",
                                     mask_token));
   table.raw("splat_f16", "STAX_INLINE vf32 splat_f16(f32 s) { return splat_f32(s); }\n");

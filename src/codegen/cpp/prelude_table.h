@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace stax::codegen {
 
@@ -31,9 +32,13 @@ std::string expand(std::string_view text, std::string_view token, int lanes);
 /// "f(0), f(1), ..." for N lanes, with `#` in `item` replaced by the lane.
 std::string per_lane(int lanes, std::string_view item, std::string_view separator = ", ");
 
-/// Collects snippets: name -> text. What a snippet calls is read off its text, so no list can go stale.
+/// Collects snippets: name -> text. What a snippet calls is read off its text, so no list can go stale. A
+/// kernel uses few of the functions there are, so a text is made when its name is looked up, and what exists
+/// once a token is entered when a name of that token is.
 class SnippetTable {
  public:
+  using Entries = void (*)(SnippetTable& table, std::string_view token);
+
   explicit SnippetTable(VectorShape shape) : shape_(shape) {}
   const VectorShape& shape() const { return shape_; }
 
@@ -44,12 +49,33 @@ class SnippetTable {
   /// of a long function.
   void value(std::string_view name, std::string_view tokens, std::string_view signature,
              std::string_view body, bool inlined = true);
+  /// For each token of `tokens`: enters what `entries(table, token)` enters, all of whose names that others
+  /// look up end in the token.
+  void each(std::string_view tokens, Entries entries);
 
-  const std::map<std::string, std::string, std::less<>>& snippets() const { return snippets_; }
+  bool has(std::string_view raw_name) const { return texts_.count(raw_name) > 0; }
+  /// The text of a snippet; null when there is none of that name.
+  const std::string* find(std::string_view name);
+  /// Every name, sorted.
+  std::vector<std::string> names();
 
  private:
+  struct Function {
+    std::string tokens, signature, body;
+    bool inlined;
+  };
+  struct Later {
+    std::string token;
+    Entries entries;
+  };
+
+  void enter(std::string_view token);  // what waits for it
+  void define(std::string_view name, const Function& function, std::string_view token);
+
   VectorShape shape_;
-  std::map<std::string, std::string, std::less<>> snippets_;
+  std::map<std::string, std::string, std::less<>> texts_;
+  std::multimap<std::string, Function, std::less<>> functions_;  // by name without token
+  std::vector<Later> later_;
 };
 
 inline constexpr std::string_view kIntegers = "u8 i8 i16 i32 i64";
