@@ -132,6 +132,9 @@ std::optional<std::string> CodeCache::put(const std::string& key, const std::str
     if (!out.flush()) return std::nullopt;  // a partial trailer does not matter to the loader
   }
   std::string path = path_of(key);
+  if (rename(file.c_str(), path.c_str()) == 0) return path;
+  std::error_code error;
+  if (errno == EISDIR) fs::remove_all(path, error);  // no entry of ours
   if (rename(file.c_str(), path.c_str()) != 0) return std::nullopt;
   return path;
 }

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -67,6 +69,21 @@ std::string locate(const std::string& wanted) {
   throw_runtime_error(fmt::format("no host compiler: c++, g++ and clang++ are not on PATH; {}", kHint));
 }
 
+/// Whether a compiler that wrote this may succeed in another folder.
+bool blames_the_folder(std::string_view errors) {
+  for (const char* words : {"No space left on device", "Disk quota exceeded", "File too large",
+                            "Read-only file system", "Input/output error"}) {
+    if (errors.find(words) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+/// Whether shared objects that lie in `folder` cannot be loaded.
+bool forbids_execution(const std::string& folder) {
+  struct statvfs status;
+  return statvfs(folder.c_str(), &status) == 0 && (status.f_flag & ST_NOEXEC) != 0;
+}
+
 /// The names in lines `// link: NAME`, sorted, each once.
 std::set<std::string> linked_libraries(std::string_view source) {
   constexpr std::string_view marker = "// link: ";
@@ -118,9 +135,12 @@ std::chrono::duration<double> HostCompiler::compiler_time() const {
   return std::chrono::nanoseconds(state_->nanoseconds);
 }
 
-ProcessResult HostCompiler::run(const std::vector<std::string>& command) {
+ProcessResult HostCompiler::run(const std::vector<std::string>& command,
+                                std::vector<std::string> environment) {
   const auto start = std::chrono::steady_clock::now();
-  ProcessResult result = run_process(command, {.time_limit = options_.time_limit});
+  environment.push_back("LC_ALL=C");  // what the compiler says is read
+  ProcessResult result =
+      run_process(command, {.time_limit = options_.time_limit, .environment = std::move(environment)});
   state_->nanoseconds += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
   return result;
 }
@@ -145,17 +165,19 @@ const HostCompiler::Identity& HostCompiler::identity() {
       identity.version_text = known->substr(stamp.size(), known->size() - stamp.size() - 5);
   if (identity.version_text.empty()) {
     const std::vector<std::string> command{identity.path, "--version"};
-    const ProcessResult result = run(command);
+    const ProcessResult result = run(command, {});
     STAX_RUNTIME_CHECK(result.ok() && !result.output.empty(), "{}\n{}",
                        describe(result, command, options_.time_limit), kHint);
     identity.version_text = result.output;
     try {
       if (cache_.problem().empty()) {
+        std::error_code error;
+        if (std::filesystem::is_directory(record, error)) std::filesystem::remove_all(record, error);
         AtomicFile file(record);
         file.write(stamp + identity.version_text + "\nend\n");
         file.commit(false);
       }
-    } catch (const RuntimeError& error) {
+    } catch (const Error& error) {
       warn_once(error.what());
     }
   }
@@ -253,6 +275,13 @@ std::shared_ptr<Module> HostCompiler::build(const std::string& key, const std::s
       failure = error.what();
     }
     if (!folder) continue;
+    if (forbids_execution(folder->path())) {
+      failure = fmt::format(
+          "what lies in {} cannot be executed (its file system is mounted noexec); set "
+          "STAX_CACHE_DIR or TMPDIR to a folder of another one",
+          folder->path());
+      continue;
+    }
     const std::string source_path = folder->path() + "/kernel.cpp",
                       output_path = folder->path() + "/kernel.so";
     std::ofstream file(source_path, std::ios::binary);
@@ -263,11 +292,12 @@ std::shared_ptr<Module> HostCompiler::build(const std::string& key, const std::s
     file.close();
     const std::vector<std::string> command = arguments(flags, source, source_path, output_path);
     ++state_->runs;
-    const ProcessResult result = run(command);
+    // The compiler's own temporary files belong there too: they go with the folder, and share its disk.
+    const ProcessResult result = run(command, {"TMPDIR=" + folder->path()});
     if (!result.ok()) {
       failure = fmt::format("{}\nrun it by hand to see more; if the compiler is at fault, {}",
                             describe(result, command, options_.time_limit), kHint);
-      if (result.errors.find("No space left") != std::string::npos) continue;
+      if (blames_the_folder(result.errors)) continue;
       break;
     }
     // Loaded before it is stored, so that the cache holds nothing that cannot be loaded; the name may go

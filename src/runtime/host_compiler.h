@@ -93,7 +93,8 @@ class HostCompiler {
   std::vector<std::string> arguments(const CompileFlags& flags, std::string_view source,
                                      const std::string& source_path, const std::string& output_path);
   void warn_once(const std::string& problem);
-  ProcessResult run(const std::vector<std::string>& command);
+  /// With additions to the environment.
+  ProcessResult run(const std::vector<std::string>& command, std::vector<std::string> environment);
 
   HostCompilerOptions options_;
   CodeCache cache_;

@@ -26,9 +26,10 @@ struct Descriptor {
 }  // namespace
 
 std::optional<std::string> read_file(const std::string& path) {
-  Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  // O_NONBLOCK: a pipe has no end to wait for.
+  Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat status;
-  if (file.fd < 0 || fstat(file.fd, &status) != 0 || S_ISDIR(status.st_mode)) return std::nullopt;
+  if (file.fd < 0 || fstat(file.fd, &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   std::string bytes;
   bytes.resize(static_cast<size_t>(status.st_size));
   size_t filled = 0;

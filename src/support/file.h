@@ -7,7 +7,7 @@
 
 namespace stax {
 
-/// The file's bytes; nothing when it cannot be read.
+/// The bytes of a regular file; nothing when it cannot be read.
 std::optional<std::string> read_file(const std::string& path);
 
 /// A folder of mode 0700 that is removed with all it holds when the object goes.

@@ -42,10 +42,31 @@ struct Pipe {
   }
 };
 
-pid_t start(const std::vector<std::string>& arguments, const Pipe& output, const Pipe& errors) {
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
+std::vector<char*> pointers_to(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// This process's environment with `changes` made to it.
+std::vector<std::string> changed_environment(const std::vector<std::string>& changes) {
+  std::vector<std::string> all = changes;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    const bool changed = std::any_of(changes.begin(), changes.end(), [&](const std::string& change) {
+      return std::string_view(change).substr(0, change.find('=')) == name;
+    });
+    if (!changed) all.emplace_back(text);
+  }
+  return all;
+}
+
+pid_t start(const std::vector<std::string>& arguments, const std::vector<std::string>& changes,
+            const Pipe& output, const Pipe& errors) {
+  const std::vector<std::string> environment = changed_environment(changes);
+  const std::vector<char*> argv = pointers_to(arguments), variables = pointers_to(environment);
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
@@ -56,7 +77,7 @@ pid_t start(const std::vector<std::string>& arguments, const Pipe& output, const
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   posix_spawnattr_setpgroup(&attributes, 0);
   pid_t pid = -1;
-  const int reason = posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), environ);
+  const int reason = posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), variables.data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   STAX_RUNTIME_CHECK(reason == 0, "cannot start {}: {}", arguments[0], strerror(reason));
@@ -92,13 +113,15 @@ bool collect(Pipe& output, Pipe& errors, ProcessResult& result, size_t limit, Cl
   return true;
 }
 
+constexpr int kLostStatus = -1;
+
 /// Waits for the end of a child whose streams have ended; false when the deadline comes first.
 bool reap(pid_t pid, int& status, Clock::time_point deadline) {
   for (useconds_t pause = 50;; pause = std::min<useconds_t>(pause * 2, 20'000)) {
     const pid_t done = waitpid(pid, &status, WNOHANG);
     if (done == pid) return true;
-    if (done < 0 && errno != EINTR) {  // someone else reaped it: the status is lost
-      status = 0xff00;
+    if (done < 0 && errno != EINTR) {  // someone else reaped it
+      status = kLostStatus;
       return true;
     }
     if (Clock::now() >= deadline) return false;
@@ -113,7 +136,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const Proce
   ProcessResult result;
   Pipe output, errors;
   const Clock::time_point deadline = Clock::now() + options.time_limit;
-  const pid_t pid = start(arguments, output, errors);
+  const pid_t pid = start(arguments, options.environment, output, errors);
   Pipe::close_end(output.write);
   Pipe::close_end(errors.write);
   int status = 0;
@@ -122,6 +145,10 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const Proce
     kill(-pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
+  }
+  if (status == kLostStatus) {
+    result.exit_code = result.errors.empty() ? 0 : 1;
+    return result;
   }
   result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;

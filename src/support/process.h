@@ -11,6 +11,8 @@ struct ProcessOptions {
   std::chrono::milliseconds time_limit{120'000};
   /// Output beyond this many bytes of each stream is read and dropped.
   size_t output_limit = 1 << 20;
+  /// NAME=VALUE, in the place of what the environment has under these names.
+  std::vector<std::string> environment;
 };
 
 struct ProcessResult {
@@ -22,7 +24,9 @@ struct ProcessResult {
 };
 
 /// Runs `arguments[0]`, a path, with the given arguments, stdin empty, in a process group of its own, which
-/// is killed as a whole at the time limit. Throws RuntimeError naming the program when it cannot be started.
+/// is killed as a whole at the time limit. Where this process discards the ends of its children (SIGCHLD is
+/// ignored, or another thread waits for any child), what the program wrote to stderr tells success from
+/// failure. Throws RuntimeError naming the program when it cannot be started.
 ProcessResult run_process(const std::vector<std::string>& arguments, const ProcessOptions& options = {});
 
 }  // namespace stax
