@@ -1,6 +1,8 @@
 // The `stax` program: its command line. What the commands do lies in the files of their names.
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 
 #include "cli/commands.h"
@@ -86,11 +88,18 @@ int run_command(int argc, char** argv) {
   return action();
 }
 
+/// A full disk or a closed stream shows when the last of the output is written.
+int finish_output(int status) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  std::fprintf(stderr, "stax: error: cannot write the output: %s\n", std::strerror(errno));
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return run_command(argc, argv);
+    return finish_output(run_command(argc, argv));
   } catch (const std::exception& error) {
     std::fflush(stdout);
     std::fprintf(stderr, "stax: error: %s\n", error.what());

@@ -21,7 +21,7 @@ std::vector<Tensor> read_inputs(const onnx::OnnxProgram& program, const std::vec
     for (const std::string& name : names) {
       if (text.starts_with(name + "=") && (found == nullptr || name.size() > found->size())) found = &name;
     }
-    STAX_CHECK(text.find('=') != std::string::npos, "--input takes NAME=FILE.npy, not '{}'", text);
+    STAX_CHECK(text.find('=') < text.size() - 1, "--input takes NAME=FILE.npy, not '{}'", text);
     STAX_CHECK(found != nullptr, "the model has no input for '{}'; its inputs are: {}", text,
                fmt::join(names, ", "));
     STAX_CHECK(files.emplace(*found, text.substr(found->size() + 1)).second, "input '{}' is given twice",

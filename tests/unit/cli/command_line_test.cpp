@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "stax/factories.h"
+#include "stax/functions.h"
 #include "stax/io.h"
 #include "support/atomic_file.h"
 #include "support/file.h"
@@ -125,6 +127,73 @@ TEST(CommandLine, RunSaysWhichInputIsWrong) {
       run_stax({"run", model, "--input", "x=" + folder.path() + "/x.npy", "--output-dir", folder.path()}), 1,
       "float32");
   expect_error(run_stax({"run", model, "--input", "y=a.npy", "--output-dir", folder.path()}), 1, "x");
+}
+
+TEST(CommandLine, RunRefusesShapesFilesAndFoldersThatDoNotFit) {
+  const TemporaryFolder folder(temporary_root(), "stax-cli-");
+  const std::string model = kModels + "/mlp.onnx", out = folder.path() + "/out", x = folder.path() + "/x.npy";
+  const auto run_with = [&](const std::string& input, const std::string& output) {
+    return run_stax({"run", model, "--input", input, "--output-dir", output});
+  };
+  save_npy(x, zeros({2, 5}));
+  expect_error(run_with("x=" + x, out), 1, "dimension 1 of input 'x' is to be 2, not 5");
+  save_npy(x, zeros({2, 2, 2}));
+  expect_error(run_with("x=" + x, out), 1, "2 dimensions, not 3");
+  expect_error(run_with("x=" + folder.path(), out), 1, "got a folder");
+  expect_error(run_with("x=" + folder.path() + "/none.npy", out), 1, "none.npy: expected a readable file");
+  expect_error(run_with("x=" + model, out), 1, "expected a .npy file");
+  expect_error(run_with("x=", out), 1, "NAME=FILE.npy");
+  expect_error(run_with("x", out), 1, "NAME=FILE.npy");
+  expect_error(run_with("", out), 1, "NAME=FILE.npy");
+  expect_error(run_stax({"run", folder.path(), "--output-dir", out}), 1, "got a folder");
+  expect_error(run_stax({"run", "/dev/zero", "--output-dir", out}), 1, "got a device");
+  expect_error(run_stax({"run", x, "--output-dir", out}), 1, "expected an ONNX model");
+  EXPECT_FALSE(std::filesystem::exists(out));
+  save_npy(x, zeros({2, 2}));
+  expect_error(run_with("x=" + x, "/dev/null/out"), 1, "cannot make the folder '/dev/null/out'");
+  expect_error(run_with("x=" + x, x), 1, "cannot make the folder");
+  EXPECT_EQ(run_with("x=" + x, out).exit_code, 0);
+}
+
+TEST(CommandLine, BenchRefusesWhatItCannotTime) {
+  const std::string model = kModels + "/mlp.onnx";
+  expect_error(run_stax({"bench", "/no/such/model.onnx"}), 1, "/no/such/model.onnx");
+  expect_error(run_stax({"bench", model, "--batch", "-3"}), 1, "--batch");
+  expect_error(run_stax({"bench", model, "--batch", "many"}), 2, "--batch");
+  expect_error(run_stax({"bench", model, "--batch", "99999999999999"}), 1, "memory");
+  for (const char* seconds : {"0", "-1", "nan"})
+    expect_error(run_stax({"bench", model, "--seconds", seconds}), 1, "--seconds");
+}
+
+TEST(CommandLine, SaysThatTheOutputCannotBeWritten) {
+  const auto in_shell = [](const std::string& words) {
+    return run_process({"/bin/sh", "-c", STAX_TEST_PROGRAMS "/stax " + words});
+  };
+  for (const char* command : {"examples", "show softmax --target cpu --stage cpp"}) {
+    expect_error(in_shell(std::string(command) + " > /dev/full"), 1, "No space left");
+    expect_error(in_shell(std::string(command) + " >&-"), 1, "cannot write");
+  }
+  const ProcessResult cut = in_shell("show softmax --target cpu --stage cpp | head -n 1");
+  EXPECT_EQ(cut.exit_code, 0);
+  EXPECT_EQ(cut.errors, "");
+  EXPECT_EQ(std::count(cut.output.begin(), cut.output.end(), '\n'), 1);
+}
+
+TEST(CommandLine, DoctorAndCacheSayWhatIsBroken) {
+  const auto with = [](const std::string& variable, std::vector<std::string> words) {
+    words.insert(words.begin(), {"/usr/bin/env", variable, STAX_TEST_PROGRAMS "/stax"});
+    return run_process(words);
+  };
+  for (const char* compiler : {"/no/such/compiler", "/bin/false", "/bin/true"}) {
+    const ProcessResult result = with(std::string("STAX_CXX=") + compiler, {"doctor"});
+    EXPECT_EQ(result.exit_code, 1) << result.output;
+    EXPECT_THAT(result.output, HasSubstr(compiler));
+    EXPECT_THAT(result.output, HasSubstr("STAX_CXX"));
+  }
+  expect_error(with("STAX_CACHE_DIR=/dev/null/cache", {"cache", "list"}), 1, "/dev/null/cache");
+  const ProcessResult result = with("STAX_CACHE_DIR=/dev/null/cache", {"doctor"});
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("not used: cannot create /dev/null/cache"));
 }
 
 TEST(CommandLine, RunsAModel) {
