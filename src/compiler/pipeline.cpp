@@ -52,7 +52,8 @@ void emit(Stages& stages, const schedule::Target& target) {
 }
 
 runtime::Machine machine() {
-  return {&device::ThreadPool::global(), &device::CpuAllocator::global(), &kernels::find_external};
+  return {&device::ThreadPool::global(), &device::CpuAllocator::global(), &kernels::find_external,
+          &kernels::find_prepare};
 }
 
 runtime::CompileFlags compile_flags() {

@@ -3,6 +3,7 @@
 #include "kernels/convolution.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "device/thread_pool.h"
 #include "kernels/element.h"
@@ -80,31 +81,83 @@ void convolve_loops(const ConvolutionProblem& p, const T* x, const T* w, const T
   });
 }
 
+// Row-major copies of what lies with its channels last: [batch, positions, channels] and back.
+template <class T>
+std::vector<T> channels_first(const T* x, int64_t batch, int64_t channels, int64_t positions) {
+  std::vector<T> out(static_cast<size_t>(batch * channels * positions));
+  for (int64_t b = 0; b < batch; ++b, x += channels * positions) {
+    T* to = out.data() + b * channels * positions;
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t i = 0; i < positions; ++i) *to++ = x[i * channels + c];
+    }
+  }
+  return out;
+}
+
 template <class T>
 void convolve(const ConvolutionProblem& p, const T* x, const T* w, const T* bias, T* y) {
   if constexpr (std::is_same_v<T, float>) {
     if (onednn::convolution(p, x, w, bias, y)) return;
   }
-  if (p.transposed) {
-    convolve_loops<true>(p, x, w, bias, y);
-  } else {
-    convolve_loops<false>(p, x, w, bias, y);
+  std::vector<T> copy;
+  if (p.x_channels_last) {
+    copy = channels_first(x, p.batch, p.groups * p.in, volume(p.in_sizes));
+    x = copy.data();
   }
+  std::vector<T> plain;
+  T* to = y;
+  if (p.y_channels_last) {
+    plain.resize(static_cast<size_t>(p.batch * p.groups * p.out * volume(p.out_sizes)));
+    to = plain.data();
+  }
+  if (p.transposed) {
+    convolve_loops<true>(p, x, w, bias, to);
+  } else {
+    convolve_loops<false>(p, x, w, bias, to);
+  }
+  if (!p.y_channels_last) return;
+  // The other way round: channels and positions change places.
+  const std::vector<T> last = channels_first(to, p.batch, volume(p.out_sizes), p.groups * p.out);
+  std::copy(last.begin(), last.end(), y);
 }
 
-// A tensor as a dense array of T: itself where it is one.
+template <class T>
+bool stores(const TensorView& t) {
+  return with_element_type(t.dtype,
+                           [](auto type) { return std::is_same_v<typename decltype(type)::Stored, T>; });
+}
+
+// Whether the dimensions, taken in `order` from the outermost on, lie densely.
+bool dense_in(const TensorView& t, const std::vector<size_t>& order) {
+  int64_t step = 1;
+  for (size_t k = order.size(); k-- > 0;) {
+    if (t.sizes[order[k]] != 1 && t.strides[order[k]] != step) return false;
+    step *= t.sizes[order[k]];
+  }
+  return true;
+}
+
+std::vector<size_t> row_major(const TensorView& t) {
+  std::vector<size_t> order(t.sizes.size());
+  for (size_t d = 0; d < order.size(); ++d) order[d] = d;
+  return order;
+}
+
+// Whether the channels of [batch,] channels, positions... lie innermost, and would not in a row-major tensor.
+bool lies_channels_last(const TensorView& t, size_t spatial) {
+  std::vector<size_t> order = row_major(t);
+  if (dense_in(t, order)) return false;
+  std::rotate(order.end() - static_cast<std::ptrdiff_t>(spatial) - 1,
+              order.end() - static_cast<std::ptrdiff_t>(spatial), order.end());
+  return dense_in(t, order);
+}
+
+// A tensor as a dense array of T: itself where it is one, or where it lies channels last.
 template <class T>
 class Dense {
  public:
-  explicit Dense(const TensorView& t) : data_(static_cast<const T*>(t.data)) {
-    int64_t step = 1;
-    bool dense = with_element_type(
-        t.dtype, [](auto type) { return std::is_same_v<typename decltype(type)::Stored, T>; });
-    for (size_t d = t.sizes.size(); d-- > 0;) {
-      dense = dense && (t.sizes[d] == 1 || t.strides[d] == step);
-      step *= t.sizes[d];
-    }
-    if (dense) return;
+  explicit Dense(const TensorView& t, bool channels_last = false) : data_(static_cast<const T*>(t.data)) {
+    if (stores<T>(t) && (channels_last || dense_in(t, row_major(t)))) return;
     copy_ = read_all<T>(t);
     data_ = copy_.data();
   }
@@ -120,18 +173,40 @@ struct Lists {
   int64_t groups;
 };
 
+// Moves the dimensions along which there is one position to the front, where they do not count: kernels work
+// best along the last one.
+void drop_single_positions(ConvolutionProblem& p) {
+  const auto single = [&](size_t d) {
+    return p.in_sizes[d] == 1 && p.out_sizes[d] == 1 && p.window[d] == 1 && p.padding[d] == 0;
+  };
+  size_t to = 3;
+  for (size_t d = 3; d-- > 0;) {
+    if (single(d)) continue;
+    --to;
+    for (auto* list : {&p.in_sizes, &p.out_sizes, &p.window, &p.stride, &p.padding, &p.dilation}) {
+      (*list)[to] = (*list)[d];
+    }
+  }
+  p.spatial = std::max<int32_t>(1, static_cast<int32_t>(3 - to));
+  while (to-- > 0) {
+    p.in_sizes[to] = p.out_sizes[to] = p.window[to] = p.stride[to] = p.dilation[to] = 1;
+    p.padding[to] = 0;
+  }
+}
+
 ConvolutionProblem problem_of(const TensorView& x, const TensorView& w, const TensorView& y,
                               const Lists& lists, bool bias, bool transposed) {
   ConvolutionProblem p;
   const auto spatial = static_cast<size_t>(w.dim() - 2);
   const size_t lead = x.sizes.size() - spatial;
-  p.spatial = static_cast<int32_t>(spatial);
   p.batch = lead == 2 ? x.sizes[0] : 1;
   p.groups = lists.groups;
   p.in = transposed ? w.sizes[0] / p.groups : w.sizes[1];
   p.out = transposed ? w.sizes[1] : w.sizes[0] / p.groups;
   p.bias = bias;
   p.transposed = transposed;
+  p.x_channels_last = stores<float>(x) && lies_channels_last(x, spatial);
+  p.y_channels_last = lies_channels_last(y, spatial);
   for (size_t d = 0; d < spatial; ++d) {
     const size_t to = 3 - spatial + d;
     const auto entry = [&](const std::vector<Expr>& list) { return list[list.size() == 1 ? 0 : d].value(); };
@@ -142,6 +217,7 @@ ConvolutionProblem problem_of(const TensorView& x, const TensorView& w, const Te
     p.padding[to] = entry(lists.padding);
     p.dilation[to] = entry(lists.dilation);
   }
+  drop_single_positions(p);
   return p;
 }
 
@@ -158,11 +234,11 @@ void run(Arguments arguments, Results results, const Lists& lists, bool transpos
   with_element_type(y.dtype, [&](auto type) {
     using Stored = typename decltype(type)::Stored;
     using Compute = ComputeFor<Stored>;
-    const Dense<Compute> from(x), weight(w);
+    const Dense<Compute> from(x, p.x_channels_last), weight(w);
     std::vector<Compute> bias;
     if (has_bias) bias = read_all<Compute>(arguments[2].tensor());
     const Compute* offsets = has_bias ? bias.data() : nullptr;
-    auto* out = static_cast<Stored*>(y.data);  // results of the rows are dense
+    auto* out = static_cast<Stored*>(y.data);  // dense, in one of the two orders
     if constexpr (std::is_same_v<Stored, Compute>) {
       convolve<Compute>(p, from.data(), weight.data(), offsets, out);
     } else {
@@ -173,20 +249,56 @@ void run(Arguments arguments, Results results, const Lists& lists, bool transpos
   });
 }
 
+Lists lists_of(Arguments arguments, bool transposed) {
+  return {arguments[3].integers(), arguments[4].integers(), arguments[transposed ? 7 : 5].integers(),
+          arguments[6].integer().value()};
+}
+
+// A convolution of float32 with constant weights.
+class PackedCall final : public PreparedExternal {
+ public:
+  static Prepared make(Arguments arguments, Results results, bool transposed) {
+    const TensorView &x = arguments[0].tensor(), &w = arguments[1].tensor(), &y = results[0];
+    const bool bias = !arguments[2].is_none();
+    if (w.data == nullptr || x.dtype != DType::float32 || y.numel() == 0) return nullptr;
+    const ConvolutionProblem problem = problem_of(x, w, y, lists_of(arguments, transposed), bias, transposed);
+    auto call = std::make_unique<PackedCall>();
+    call->channels_last_ = problem.x_channels_last;
+    call->weight_ = std::make_unique<const Dense<float>>(w);
+    call->convolution_ = onednn::PackedConvolution::make(problem, call->weight_->data());
+    if (!call->convolution_) return nullptr;
+    return call;
+  }
+
+  void run(Arguments arguments, Results results) const override {
+    const Dense<float> x(arguments[0].tensor(), channels_last_);
+    std::optional<Dense<float>> bias;
+    if (!arguments[2].is_none()) bias.emplace(arguments[2].tensor());
+    convolution_->run(x.data(), bias ? bias->data() : nullptr, static_cast<float*>(results[0].data));
+  }
+
+ private:
+  bool channels_last_ = false;
+  std::unique_ptr<const Dense<float>> weight_;
+  std::unique_ptr<const onednn::PackedConvolution> convolution_;
+};
+
 }  // namespace
 
 void convolution(Arguments arguments, Results results) {
-  run(arguments, results,
-      {arguments[3].integers(), arguments[4].integers(), arguments[5].integers(),
-       arguments[6].integer().value()},
-      false);
+  run(arguments, results, lists_of(arguments, false), false);
 }
 
 void convolution_transposed(Arguments arguments, Results results) {
-  run(arguments, results,
-      {arguments[3].integers(), arguments[4].integers(), arguments[7].integers(),
-       arguments[6].integer().value()},
-      true);
+  run(arguments, results, lists_of(arguments, true), true);
+}
+
+Prepared prepare_convolution(Arguments arguments, Results results) {
+  return PackedCall::make(arguments, results, false);
+}
+
+Prepared prepare_convolution_transposed(Arguments arguments, Results results) {
+  return PackedCall::make(arguments, results, true);
 }
 
 }  // namespace stax::kernels

@@ -7,8 +7,9 @@
 namespace stax::kernels {
 
 /// Sizes of one convolution; the last three of each list are spatial, leading ones are 1 where there are
-/// fewer. Tensors are dense and row-major: x [batch, groups * in, ...], y [batch, groups * out, ...], weight
-/// [groups * out, in, window...] or, transposed, [groups * in, out, window...].
+/// fewer. Tensors are dense and, unless they are told to lie with their channels last, row-major: x [batch,
+/// groups * in, ...], y [batch, groups * out, ...], weight [groups * out, in, window...] or, transposed,
+/// [groups * in, out, window...].
 struct ConvolutionProblem {
   int64_t batch = 1, groups = 1, in = 1, out = 1;  // channels a group
   std::array<int64_t, 3> in_sizes{1, 1, 1}, out_sizes{1, 1, 1}, window{1, 1, 1};
@@ -16,6 +17,8 @@ struct ConvolutionProblem {
   int32_t spatial = 1;  // how many of the three are meant
   bool bias = false;
   bool transposed = false;
+  /// The channels lie innermost: [batch, ..., channels].
+  bool x_channels_last = false, y_channels_last = false;
   friend bool operator==(const ConvolutionProblem&, const ConvolutionProblem&) = default;
 };
 

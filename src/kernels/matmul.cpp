@@ -67,6 +67,20 @@ void multiply_loops(const Shape& s, const Operand<const T>& a, const Operand<con
          b.data + batch * b.strides[0], b.strides[1], c.data + batch * c.strides[0] + first * c.strides[1],
          c.strides[1], last - first, s.n, s.k});
   };
+  if (s.m < 8 && s.work() > 2 * kTask) {
+    // Few rows: the columns are shared out.
+    const int64_t width = std::max<int64_t>(64, kTask / std::max<int64_t>(1, s.m * s.k) / 64 * 64);
+    const int64_t bands = (s.n + width - 1) / width;
+    device::ThreadPool::global().parallel_for(0, s.batch * bands, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        const int64_t batch = t / bands, j = t % bands * width;
+        run({a.data + batch * a.strides[0], a.strides[1], a.strides[2], b.data + batch * b.strides[0] + j,
+             b.strides[1], c.data + batch * c.strides[0] + j, c.strides[1], s.m, std::min(width, s.n - j),
+             s.k});
+      }
+    });
+    return;
+  }
   if (s.batch * s.work() <= kTask) {
     for (int64_t batch = 0; batch < s.batch; ++batch) rows(batch, 0, s.m);
     return;
@@ -155,7 +169,54 @@ void product(const TensorView& x, const TensorView& y, const TensorView& z) {
   multiply_converted<Compute>(s, a, b, c);
 }
 
+// A product of float32 with a constant right factor: packed for oneDNN, or with dense columns for the loops.
+class PackedProduct final : public PreparedExternal {
+ public:
+  PackedProduct(const Shape& shape, const Operand<const float>& a, const Operand<const float>& b,
+                const Strides& c)
+      : shape_(shape), b_(b) {
+    if (shape.m >= kFewRows && shape.work() >= kSmall &&
+        onednn::reads_directly(a.strides, 1, shape.m, shape.k)) {
+      if (!onednn::reads_directly(b_.strides, 1, shape.k, shape.n)) make_dense();
+      packed_ = onednn::PackedMatmul::make({1, shape.m, shape.n, shape.k, a.strides, b_.strides, c}, b_.data);
+      dense_ = {};
+    } else if (b_.strides[2] != 1) {
+      make_dense();
+    }
+  }
+
+  void run(Arguments arguments, Results results) const override {
+    const auto* a = static_cast<const float*>(arguments[0].tensor().data);
+    auto* c = static_cast<float*>(results[0].data);
+    if (packed_) return packed_->run(a, c);
+    multiply_loops<float>(shape_, {a, strides_of(arguments[0].tensor())}, b_, {c, strides_of(results[0])});
+  }
+
+ private:
+  // Below this many rows the right factor is read once in any case, so that packing it gains nothing.
+  static constexpr int64_t kFewRows = 8;
+
+  void make_dense() {
+    dense_ = pack<float>(b_, 1, shape_.k, shape_.n);
+    b_ = {dense_.data(), {shape_.k * shape_.n, shape_.n, 1}};
+  }
+
+  Shape shape_;
+  Operand<const float> b_;
+  std::vector<float> dense_;
+  std::unique_ptr<const onednn::PackedMatmul> packed_;
+};
+
 }  // namespace
+
+Prepared prepare_product(Arguments arguments, Results results) {
+  const TensorView &x = arguments[0].tensor(), &y = arguments[1].tensor(), &z = results[0];
+  if (y.data == nullptr || x.dtype != DType::float32 || z.numel() == 0 || x.sizes[1] == 0) return nullptr;
+  if (z.strides[1] != 1 && z.sizes[1] != 1) return nullptr;
+  return std::make_unique<PackedProduct>(
+      Shape{1, z.sizes[0], z.sizes[1], x.sizes[1]}, Operand<const float>{nullptr, strides_of(x)},
+      Operand<const float>{static_cast<const float*>(y.data), strides_of(y)}, strides_of(z));
+}
 
 void multiply_matrices(Arguments arguments, Results results) {
   const TensorView &x = arguments[0].tensor(), &y = arguments[1].tensor(), &z = results[0];

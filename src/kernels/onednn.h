@@ -1,9 +1,10 @@
 // The one place that calls oneDNN. Primitives are made once for each problem and kept; any number of threads
-// may use them at a time.
+// may use them at a time. They compute on the threads of the pool.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
 #include "kernels/convolution.h"
 
@@ -25,9 +26,39 @@ bool reads_directly(const std::array<int64_t, 3>& strides, int64_t batch, int64_
 /// oneDNN fails.
 void matmul(const MatmulProblem& problem, const float* a, const float* b, float* c);
 
+/// A product whose right factor does not change: it is packed once. Thread-safe.
+class PackedMatmul {
+ public:
+  /// As matmul(), for a batch of 1. `b` is not needed afterwards.
+  static std::unique_ptr<const PackedMatmul> make(const MatmulProblem& problem, const float* b);
+  ~PackedMatmul();
+  void run(const float* a, float* c) const;
+
+ private:
+  struct State;
+  explicit PackedMatmul(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
 /// The convolution of float32 tensors; `bias` has an element for each channel of y, or is null. False, with
 /// nothing done, where oneDNN has no implementation. RuntimeError when oneDNN fails.
 bool convolution(const ConvolutionProblem& problem, const float* x, const float* weight, const float* bias,
                  float* y);
+
+/// A convolution whose weights do not change: they are packed once. Thread-safe.
+class PackedConvolution {
+ public:
+  /// Null where oneDNN has no implementation. `weight` has to outlive the object.
+  static std::unique_ptr<const PackedConvolution> make(const ConvolutionProblem& problem,
+                                                       const float* weight);
+  ~PackedConvolution();
+  /// As convolution().
+  void run(const float* x, const float* bias, float* y) const;
+
+ private:
+  struct State;
+  explicit PackedConvolution(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace stax::kernels::onednn

@@ -41,6 +41,20 @@ const std::unordered_map<std::string, ExternalFunction>& externals() {
   return table;
 }
 
+// What gains from knowing its constants.
+const std::unordered_map<std::string, PrepareExternal>& preparations() {
+  static const std::unordered_map<std::string, PrepareExternal> table = {
+      {"mm", prepare_product},
+      {"conv1d", prepare_convolution},
+      {"conv2d", prepare_convolution},
+      {"conv3d", prepare_convolution},
+      {"conv_transpose1d", prepare_convolution_transposed},
+      {"conv_transpose2d", prepare_convolution_transposed},
+      {"conv_transpose3d", prepare_convolution_transposed},
+  };
+  return table;
+}
+
 const std::unordered_map<std::string, DynamicFunction>& dynamics() {
   static const std::unordered_map<std::string, DynamicFunction> table = {
       {"nonzero", nonzero},
@@ -69,6 +83,11 @@ auto find_in(const Table& table, std::string_view name) {
 
 ExternalFunction find_external(std::string_view name) {
   return find_in(externals(), name);
+}
+
+PrepareExternal find_prepare(std::string_view name) {
+  const auto it = preparations().find(std::string(name));
+  return it == preparations().end() ? nullptr : it->second;
 }
 
 DynamicFunction find_dynamic(std::string_view name) {

@@ -9,8 +9,11 @@ namespace stax::kernels {
 using Arguments = std::span<const Argument<TensorView>>;
 using Results = std::span<const TensorView>;
 
+using Prepared = std::unique_ptr<const PreparedExternal>;
+
 // matmul.cpp
 void multiply_matrices(Arguments arguments, Results results);
+Prepared prepare_product(Arguments arguments, Results results);
 
 // indexing.cpp
 void scatter_combine(Arguments arguments, Results results);
@@ -46,5 +49,7 @@ void one_hot(Arguments arguments, const AllocateResult& allocate);
 // convolution.cpp
 void convolution(Arguments arguments, Results results);
 void convolution_transposed(Arguments arguments, Results results);
+Prepared prepare_convolution(Arguments arguments, Results results);
+Prepared prepare_convolution_transposed(Arguments arguments, Results results);
 
 }  // namespace stax::kernels

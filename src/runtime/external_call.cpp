@@ -51,7 +51,10 @@ ExternalViews::ExternalViews(const codegen::PlanExternal& call, const Value& val
 }
 
 void ExternalViews::point_at(std::span<void* const> base) {
-  for (const Patch& p : patches_) p.view->data = static_cast<std::byte*>(base[p.buffer]) + p.offset_bytes;
+  for (const Patch& p : patches_) {
+    auto* const start = static_cast<std::byte*>(base[p.buffer]);
+    p.view->data = start == nullptr ? nullptr : start + p.offset_bytes;
+  }
 }
 
 }  // namespace stax::runtime

@@ -20,7 +20,7 @@ class ExternalViews {
   ExternalViews& operator=(ExternalViews&&) = default;
   ExternalViews& operator=(const ExternalViews&) = delete;
 
-  /// Sets the views' data from element 0 of each buffer.
+  /// Sets the views' data from element 0 of each buffer; null where a buffer's is.
   void point_at(std::span<void* const> base);
 
   std::span<const Argument<TensorView>> arguments() const { return arguments_; }

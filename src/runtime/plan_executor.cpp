@@ -275,6 +275,7 @@ void PlanExecutor::Run::launch(const PreparedKernel& kernel) {
 void PlanExecutor::Run::call_external(int32_t k) {
   const auto call = [&](ExternalViews& views) {
     views.point_at(frame_.base);
+    if (const auto& ready = plan_.ready[k]) return ready->run(views.arguments(), views.results());
     plan_.externals[k](views.arguments(), views.results());
   };
   if (plan_.fixed()) return call(frame_.externals[k]);

@@ -13,11 +13,13 @@
 
 namespace stax::runtime {
 
-/// What a plan runs on. `find_external` is kernels::find_external but in tests.
+/// What a plan runs on. `find_external` is kernels::find_external but in tests; without `find_prepare` calls
+/// are not made ready for their constants.
 struct Machine {
   device::ThreadPool* pool = nullptr;
   device::CpuAllocator* allocator = nullptr;
   kernels::ExternalFunction (*find_external)(std::string_view name) = nullptr;
+  kernels::PrepareExternal (*find_prepare)(std::string_view name) = nullptr;
 };
 
 /// A tensor as the caller has it; sizes and strides in elements.

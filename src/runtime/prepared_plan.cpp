@@ -1,5 +1,6 @@
 #include "runtime/prepared_plan.h"
 
+#include "runtime/external_call.h"
 #include "schedule/memory_plan.h"
 #include "support/check.h"
 
@@ -57,6 +58,21 @@ void prepare_kernels(PreparedPlan& p) {
   }
 }
 
+/// Lets the external functions look at their constant arguments, where all sizes are known.
+void prepare_externals(PreparedPlan& p) {
+  p.ready.resize(p.plan.externals.size());
+  if (p.machine.find_prepare == nullptr || !p.fixed()) return;
+  std::vector<void*> base(p.plan.buffers.size(), nullptr);
+  for (const auto& [buffer, data] : p.constants) base[buffer] = data;
+  for (size_t k = 0; k < p.ready.size(); ++k) {
+    const kernels::PrepareExternal prepare = p.machine.find_prepare(p.plan.externals[k].function);
+    if (prepare == nullptr) continue;
+    ExternalViews views(p.plan.externals[k], [](Expr e) { return e.value(); });
+    views.point_at(base);
+    p.ready[k] = prepare(views.arguments(), views.results());
+  }
+}
+
 struct StepOf {
   std::vector<loops::SymbolBinding>& bindings;
   const std::vector<PreparedOutput>& outputs;
@@ -107,6 +123,7 @@ PreparedPlan prepare(codegen::Plan plan, const Machine& machine) {
   }
   StepOf step{p.bindings, p.outputs, p.steps};
   for (const codegen::Instruction& i : p.plan.instructions) std::visit(step, i);
+  prepare_externals(p);
   return p;
 }
 

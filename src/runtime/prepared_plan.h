@@ -1,6 +1,7 @@
 // A plan with its expressions numbered and its arguments laid out: what the executor's loop reads.
 #pragma once
 
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -73,6 +74,7 @@ struct PreparedPlan {
   std::vector<PreparedSlot> slots;
   std::vector<PreparedKernel> kernels;
   std::vector<kernels::ExternalFunction> externals;
+  std::vector<std::unique_ptr<const kernels::PreparedExternal>> ready;  // parallel to externals; may be null
   std::vector<Step> steps;
   std::vector<std::pair<loops::BufferId, void*>> constants;
   NumberId arena_bytes = 0;
