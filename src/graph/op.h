@@ -63,6 +63,10 @@ using IndexMap = std::vector<Expr> (*)(const MetaArgs& args, const TensorMeta& r
 /// For a view: the value of the input after `source` (of the view's shape) was written through the view.
 using ScatterRule = Var (*)(Builder& builder, const VarArgs& args, const Var& source);
 
+/// For an external operator: the strides in which its function reads its first argument, and writes its
+/// results, fastest; empty where it does not matter. Only memory is laid out so: the metas of values stay.
+using LayoutRule = std::vector<Expr> (*)(const TensorMeta& tensor);
+
 enum Effects : uint8_t { kPure = 0, kRandom = 1 };
 
 struct Op {
@@ -75,6 +79,7 @@ struct Op {
   ScatterRule scatter = nullptr;      // view
   LowerRule lower = nullptr;          // lowered
   DecomposeRule decompose = nullptr;  // composite, decomposed
+  LayoutRule layout = nullptr;        // external
   uint8_t effects = kPure;
   bool in_place_variant = false;  // a method `name_` exists: the operator, then copy_ into self
 
@@ -103,8 +108,8 @@ inline Op decomposed(std::string_view schema, DecomposeRule rule) {
 inline Op lowered(std::string_view schema, MetaRule meta, LowerRule lower) {
   return {.schema_text = schema, .op_class = OpClass::lowered, .meta = meta, .lower = lower};
 }
-inline Op external(std::string_view schema, MetaRule meta) {
-  return {.schema_text = schema, .op_class = OpClass::external, .meta = meta};
+inline Op external(std::string_view schema, MetaRule meta, LayoutRule layout = nullptr) {
+  return {.schema_text = schema, .op_class = OpClass::external, .meta = meta, .layout = layout};
 }
 inline Op dynamic(std::string_view schema, MetaRule meta) {
   return {.schema_text = schema, .op_class = OpClass::dynamic, .meta = meta};

@@ -93,6 +93,8 @@ struct GraphLowering {
   std::vector<int32_t> uses;
   std::vector<Lazy> parameters;  // by input: the caller's memory, whatever the value is read from later
   std::vector<char> stored;      // by node: some reader needs it, or a view of it, in memory
+  std::vector<char> pinned;      // by node: it has to lie in memory as its meta says
+  std::vector<std::vector<Expr>> wanted;  // by node: strides in which an external reader wants it, or none
 
   GraphLowering(const graph::OpTable& table, const Graph& graph, ShapeEnv& env, const Target& target)
       : table(table),
@@ -101,6 +103,7 @@ struct GraphLowering {
         values(graph.nodes.size()),
         uses(count_uses(graph)) {
     find_stored();
+    find_layouts();
   }
 
   void find_stored() {
@@ -115,6 +118,34 @@ struct GraphLowering {
       if (!passes_on) continue;
       for (const auto& a : node.args) for_each_value(a, [&](const Value& v) { stored[v.node] = 1; });
     }
+  }
+
+  void find_layouts() {
+    pinned.assign(graph.nodes.size(), 0);
+    wanted.resize(graph.nodes.size());
+    for (const graph::Output& o : graph.outputs) pinned[o.value.node] = 1;
+    for (const graph::WriteBack& w : graph.write_backs) pinned[w.value.node] = 1;
+    for (size_t id = graph.nodes.size(); id-- > 0;) {
+      const Node& node = graph.nodes[id];
+      if (node.kind != NodeKind::call) continue;
+      if (node.op->op_class == OpClass::view && (pinned[id] || !node.op->index_map)) {
+        pinned[node.args[0].tensor().node] = 1;
+      }
+      if (node.op->layout) {
+        const Value first = node.args[0].tensor();
+        wanted[first.node] = node.op->layout(graph.meta(first));
+      }
+    }
+  }
+
+  /// The results' metas with the strides that they get in memory.
+  std::vector<TensorMeta> placed(const Node& node) const {
+    std::vector<TensorMeta> metas = node.results;
+    if (!node.op->layout || pinned[static_cast<size_t>(&node - graph.nodes.data())]) return metas;
+    for (TensorMeta& m : metas) {
+      if (std::vector<Expr> strides = node.op->layout(m); !strides.empty()) m.strides = std::move(strides);
+    }
+    return metas;
   }
 
   const Lazy& lazy(const Value& v) const { return values[v.node][v.result]; }
@@ -265,6 +296,10 @@ struct GraphLowering {
     if (op.op_class == OpClass::view && !op.index_map) store_value(node.args[0].tensor());
     for (const auto& a : node.args)
       bound.push_back(map_tensors<Lazy>(a, [&](const Value& v) { return lazy(v); }));
+    if (op.layout && !bound[0].tensor().stored()) {
+      const auto& strides = wanted[node.args[0].tensor().node];
+      if (!strides.empty()) bound[0] = lowering.realize(bound[0].tensor(), strides);
+    }
     const graph::LazyArgs args(op.schema, bound);
     auto& out = values[&node - graph.nodes.data()];
     switch (op.op_class) {
@@ -278,7 +313,7 @@ struct GraphLowering {
         out = op.lower(lowering, args);
         break;
       case OpClass::external:
-        out = lowering.external(op.schema.full_name(), args, node.results);
+        out = lowering.external(op.schema.full_name(), args, placed(node));
         break;
       case OpClass::composite:
       case OpClass::decomposed:
@@ -299,7 +334,9 @@ struct GraphLowering {
       for (size_t k = 0; k < out.size(); ++k) {
         // A half value that is stored has been rounded: for all its readers.
         const bool rounds = stored[id] && is_half(out[k].dtype) && !out[k].stored();
-        if (rounds || !is_cheap(out[k])) out[k] = lowering.copy(out[k], node.results[k].strides);
+        if (!rounds && is_cheap(out[k])) continue;
+        const bool free = k == 0 && !pinned[id] && !wanted[id].empty();
+        out[k] = lowering.copy(out[k], free ? wanted[id] : node.results[k].strides);
       }
     }
   }

@@ -160,19 +160,36 @@ Vars conv_named_padding(Builder& b, const VarArgs& a) {
   return {b.call(call, {x, w, a["bias"], a["stride"], before, a["dilation"], a["groups"]})};
 }
 
+/// Channels innermost: oneDNN's kernels keep vectors of channels.
+template <size_t Count>
+Exprs channels_last(const TensorMeta& t) {
+  const size_t channels = t.sizes.size() - Count - 1;
+  Expr positions = 1;
+  for (size_t d = channels + 1; d < t.sizes.size(); ++d) positions = positions * t.sizes[d];
+  if (t.dtype != DType::float32 || t.sizes[channels].is(1) || positions.is(1)) return {};
+  Exprs strides(t.sizes.size(), Expr(1));
+  Expr step = t.sizes[channels];
+  for (size_t d = t.sizes.size(); d-- > channels + 1;) {
+    strides[d] = step;
+    step = step * t.sizes[d];
+  }
+  if (channels == 1) strides[0] = step;
+  return strides;
+}
+
 }  // namespace
 
 std::vector<graph::Op> convolution_rows() {
   return {
       external("conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
                "int[1] dilation=1, int groups=1) -> Tensor",
-               conv_meta<1>),
+               conv_meta<1>, channels_last<1>),
       external("conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
                "int[2] dilation=1, int groups=1) -> Tensor",
-               conv_meta<2>),
+               conv_meta<2>, channels_last<2>),
       external("conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, "
                "int[3] dilation=1, int groups=1) -> Tensor",
-               conv_meta<3>),
+               conv_meta<3>, channels_last<3>),
       composite("conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, str "
                 "padding='valid', int[1] dilation=1, int groups=1) -> Tensor",
                 conv_named_padding<1>),
@@ -184,13 +201,13 @@ std::vector<graph::Op> convolution_rows() {
                 conv_named_padding<3>),
       external("conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] "
                "padding=0, int[1] output_padding=0, int groups=1, int[1] dilation=1) -> Tensor",
-               conv_transpose_meta<1>),
+               conv_transpose_meta<1>, channels_last<1>),
       external("conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] "
                "padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
-               conv_transpose_meta<2>),
+               conv_transpose_meta<2>, channels_last<2>),
       external("conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] "
                "padding=0, int[3] output_padding=0, int groups=1, int[3] dilation=1) -> Tensor",
-               conv_transpose_meta<3>),
+               conv_transpose_meta<3>, channels_last<3>),
   };
 }
 
