@@ -100,6 +100,7 @@ void FunctionalTrace::close() {
   if (state_ == State::running) state_ = State::finished;
   lifted_.clear();
   arguments_.clear();
+  constants_.clear();
 }
 
 /// Removes nodes that nothing needs: views that were replayed since, inputs that became part of a larger

@@ -157,8 +157,24 @@ Tensor FunctionalTrace::lift(const Tensor& given) {
   return result;
 }
 
+/// A captured tensor whose memory never changes: its value is part of the graph.
+Tensor FunctionalTrace::lift_constant(const Tensor& tensor) {
+  const StridedImpl& impl = strided(tensor);
+  const auto& bytes = impl.storage()->constant_bytes();
+  const bool whole = impl.is_contiguous() && impl.offset() == 0 &&
+                     impl.element_count() * itemsize(impl.dtype()) == impl.storage()->bytes();
+  const Tensor dense = whole ? tensor : constant_copy(tensor);
+  constants_.push_back(tensor);
+  const Var value = builder_.constant(graph::dense(impl.dtype(), to_exprs(impl.sizes()), impl.device()),
+                                      whole ? bytes : strided(dense).storage()->constant_bytes());
+  return make(new_storage(value), {}, value);
+}
+
 Tensor FunctionalTrace::lift_new(const Tensor& tensor) {
   const StridedImpl& impl = strided(tensor);
+  const bool is_argument = std::any_of(arguments_.begin(), arguments_.end(),
+                                       [&](const Tensor& t) { return t.impl() == tensor.impl(); });
+  if (impl.storage()->constant_bytes() && !is_argument) return lift_constant(tensor);
   const TensorMeta meta = meta_of(impl);
   const int64_t offset = impl.offset();
   const int64_t width = itemsize(meta.dtype);

@@ -78,6 +78,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   TracedImpl& traced(const Tensor& tensor, Tensor& holder);
   Tensor lift(const Tensor& tensor);
   Tensor lift_new(const Tensor& tensor);
+  Tensor lift_constant(const Tensor& tensor);
   graph::Var value(TracedImpl& impl);
   graph::Var value_of(const Tensor& tensor);
   graph::Var replay(const TracedStorage& storage, std::span<const ViewStep> steps);
@@ -108,6 +109,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   std::vector<StoragePtr> roots_;                         // with memory
   std::unordered_map<const TensorImpl*, Tensor> lifted_;  // concrete -> traced
   std::vector<Tensor> arguments_;                         // concrete
+  std::vector<Tensor> constants_;                         // concrete, kept while `lifted_` knows them
   std::vector<char> offset_matters_, number_matters_;
   int64_t random_count_ = 0;
   std::mutex live_mutex_;

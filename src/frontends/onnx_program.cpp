@@ -24,10 +24,12 @@ struct Value {
 };
 using Scope = std::unordered_map<std::string, Value>;
 
+/// A tensor of the model's own, which nobody writes.
 Array to_tensor(const files::ArrayView& view) {
-  Array tensor = new_tensor(view.dtype, view.sizes);
-  if (view.nbytes > 0) std::memcpy(strided(tensor).data(), view.data, static_cast<size_t>(view.nbytes));
-  return tensor;
+  const auto* data = static_cast<const std::byte*>(view.data);
+  auto bytes = std::make_shared<const std::vector<std::byte>>(data, data + view.nbytes);
+  return Array(detail::ImplPtr(new StridedImpl(view.dtype, dense_extents(view.sizes), 0,
+                                               StoragePtr(Storage::constant(std::move(bytes))))));
 }
 
 bool is_standard(const std::string& domain) {
@@ -137,10 +139,13 @@ std::vector<Value> OnnxProgram::State::run_node(const Node& node, int64_t opset,
     known = known && value.known;
   }
   // What is known is computed now, outside the trace, and is a constant of the compiled program.
+  const bool tracing = capture::current_trace() != nullptr;
   const capture::TraceScope trace(known ? nullptr : capture::current_trace());
   std::vector<Value> results;
-  for (Array& tensor : row->run(ops::NodeCall(node, opset, std::move(inputs))))
+  for (Array& tensor : row->run(ops::NodeCall(node, opset, std::move(inputs)))) {
+    if (known && tracing) tensor = constant_copy(tensor);
     results.push_back({std::move(tensor), known || row->only_sizes});
+  }
   return results;
 }
 
@@ -232,7 +237,8 @@ std::vector<Array> OnnxProgram::operator()(const std::vector<Array>& inputs) con
   for (const ValueInfo& output : outputs()) {
     const auto found = scope.find(output.name);
     STAX_CHECK(found != scope.end(), "the model's output '{}' is never made", output.name);
-    results.push_back(found->second.tensor);
+    // The model's own tensors stay its own.
+    results.push_back(found->second.known ? found->second.tensor.clone() : found->second.tensor);
   }
   return results;
 }

@@ -40,6 +40,17 @@ Storage* Storage::adopt(void* data, int64_t bytes, Device device, std::function<
   return storage;
 }
 
+Storage* Storage::constant(std::shared_ptr<const std::vector<std::byte>> bytes) {
+  auto* storage = new Storage();
+  static std::byte nothing{};  // tensors of no elements have an address, too
+  storage->data_ = bytes->empty() ? &nothing : const_cast<std::byte*>(bytes->data());
+  storage->bytes_ = static_cast<int64_t>(bytes->size());
+  storage->device_ = kCPU;
+  storage->writable_ = false;
+  storage->constant_ = std::move(bytes);
+  return storage;
+}
+
 Storage::~Storage() {
   if (owned_) device::CpuAllocator::global().deallocate(data_, bytes_);
   if (release_) release_();

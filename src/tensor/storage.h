@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "stax/device.h"
 
@@ -20,12 +22,18 @@ class Storage {
   /// Memory of somebody else; `release` is called when the last tensor lets go.
   static Storage* adopt(void* data, int64_t bytes, Device device, std::function<void()> release);
 
+  /// Memory that never changes: weights of a model. Tracing makes constants of the compiled program of
+  /// tensors over it.
+  static Storage* constant(std::shared_ptr<const std::vector<std::byte>> bytes);
+
   std::byte* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
   Device device() const { return device_; }
   /// False for memory that was handed over as read-only.
   bool writable() const { return writable_; }
   void set_read_only() { writable_ = false; }
+  /// The bytes of constant(), null for other memory.
+  const std::shared_ptr<const std::vector<std::byte>>& constant_bytes() const { return constant_; }
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release();
@@ -41,6 +49,7 @@ class Storage {
   bool writable_ = true;
   std::atomic<int32_t> references_{0};
   std::function<void()> release_;
+  std::shared_ptr<const std::vector<std::byte>> constant_;
 };
 
 class StoragePtr {

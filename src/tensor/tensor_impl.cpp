@@ -131,6 +131,17 @@ Tensor new_tensor(DType dtype, std::span<const int64_t> sizes, Device device) {
   return new_tensor(dtype, dense_extents(sizes), device);
 }
 
+Tensor constant_copy(const Tensor& tensor) {
+  const StridedImpl& impl = strided(tensor);
+  auto bytes = std::make_shared<std::vector<std::byte>>(
+      static_cast<size_t>(impl.element_count() * itemsize(impl.dtype())));
+  const std::vector<int64_t> sizes = impl.sizes();
+  StoragePtr storage(Storage::constant(bytes));
+  Tensor copy(detail::ImplPtr(new StridedImpl(impl.dtype(), dense_extents(sizes), 0, std::move(storage))));
+  copy_elements(impl.view(), strided(copy).view());
+  return copy;
+}
+
 Tensor new_view(const StridedImpl& base, DType dtype, Extents extents, int64_t offset) {
   int64_t lowest = 0;
   const int64_t span = span_of(extents, &lowest);

@@ -124,6 +124,8 @@ Extents extents_of(std::span<const int64_t> sizes, std::span<const int64_t> stri
 /// A new tensor whose elements are undefined.
 Tensor new_tensor(DType dtype, std::span<const int64_t> sizes, Device device = {});
 Tensor new_tensor(DType dtype, Extents extents, Device device = {});
+/// A row-major copy of `tensor` in memory that never changes.
+Tensor constant_copy(const Tensor& tensor);
 /// Another look at `base`'s storage; offset in elements of dtype. User errors when it would reach outside.
 Tensor new_view(const StridedImpl& base, DType dtype, Extents extents, int64_t offset);
 
