@@ -8,11 +8,13 @@
 namespace stax::graph {
 namespace {
 
-constexpr std::array<Pass, 4> kPasses = {{
+constexpr std::array<Pass, 5> kPasses = {{
     {"decompose", decompose, "", "no composite or decomposed operator is left"},
     {"fold_constants", fold_constants,
      "decompositions done, so that the evaluator can lower what it is given",
      "small values that depend on no input are constants, with the bits that running would give"},
+    {"gather_one_hot", gather_one_hot, "constants folded, so that weights are seen to be finite",
+     "no product of one-hot rows and finite constant weights is left: their rows are read"},
     {"merge_common", merge_common, "", "no two nodes compute the same value"},
     {"remove_dead", remove_dead, "", "every node is needed by an output or a write-back"},
 }};

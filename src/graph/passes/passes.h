@@ -15,6 +15,12 @@ Graph decompose(const PassContext& context, const Graph& graph);
 ///   c = add(full([], 1), full([], 2)); x * c  ->  c = constant; x * c
 Graph fold_constants(const PassContext& context, const Graph& graph);
 
+/// Reads rows instead of multiplying one-hot rows by a matrix:
+///   mm(to(eq(classes[:, None], arange(k)), float32), w)  ->  w[classes], 0 for classes outside [0, k)
+/// Only for constant weights without NaN and infinities: 0 * inf is NaN. The results are bit for bit those of
+/// the product, whatever the order of its sums: all terms but one are zeros.
+Graph gather_one_hot(const PassContext& context, const Graph& graph);
+
 /// Merges nodes with the same operator and arguments. Operators with effects (random numbers) are kept apart.
 ///   a = exp(x); b = exp(x); a + b  ->  a = exp(x); a + a
 Graph merge_common(const PassContext& context, const Graph& graph);
