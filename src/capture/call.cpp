@@ -1,6 +1,8 @@
 // Arguments of generated functions, and calls by name.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "capture/dispatch.h"
 #include "graph/schema.h"
 #include "ops/table.h"
@@ -147,6 +149,25 @@ Candidates find_candidates(std::string_view name) {
   return result;
 }
 
+/// The tensors that are named `out`, which are taken away; nothing where there is no such argument.
+std::optional<std::vector<Tensor>> take_out(Named& named) {
+  const auto found =
+      std::find_if(named.begin(), named.end(), [](const auto& item) { return item.first == "out"; });
+  if (found == named.end()) return std::nullopt;
+  const Argument<Tensor> value = std::move(found->second);
+  named.erase(found);
+  if (value.is_none()) return std::nullopt;
+  if (const auto* list = std::get_if<Argument<Tensor>::Tensors>(&value.value)) {
+    std::vector<Tensor> out;
+    for (const auto& tensor : *list) {
+      STAX_CHECK(tensor, "out: expected tensors, got a list with a missing one");
+      out.push_back(*tensor);
+    }
+    return out;
+  }
+  return std::vector{value.tensor()};
+}
+
 }  // namespace
 
 bool has_operator(std::string_view name) {
@@ -157,6 +178,8 @@ std::vector<Tensor> call(std::string_view name, Arguments positional, Named name
   const Candidates candidates = find_candidates(name);
   STAX_CHECK(!candidates.rows.empty(), "there is no operator '{}'", name);
   std::string reasons;
+  const auto out = take_out(named);
+  STAX_CHECK(!out || !candidates.in_place, "{}: an in-place operator takes no out", name);
   for (const graph::Op* op : candidates.rows) {
     std::string why;
     auto arguments = graph::bind(op->schema, positional, named, &why);
@@ -164,6 +187,8 @@ std::vector<Tensor> call(std::string_view name, Arguments positional, Named name
       reasons += fmt::format("\n  {}: {}", op->schema_text, why);
     } else if (candidates.in_place) {
       return {dispatch_in_place(*op, std::move(*arguments), name)};
+    } else if (out) {
+      return dispatch_out(*op, std::move(*arguments), *out);
     } else {
       return dispatch(*op, std::move(*arguments));
     }

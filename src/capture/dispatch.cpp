@@ -151,6 +151,25 @@ Tensor dispatch_in_place(const graph::Op& op, Arguments arguments, std::string_v
   return self;
 }
 
+std::vector<Tensor> dispatch_out(const graph::Op& op, Arguments arguments, const std::vector<Tensor>& out) {
+  const std::string& name = op.schema.name;
+  const std::vector<Tensor> results = dispatch(op, std::move(arguments));
+  STAX_CHECK(results.size() == out.size(), "{}: {} results, but {} tensors as out", name, results.size(),
+             out.size());
+  for (size_t k = 0; k < out.size(); ++k) {
+    STAX_CHECK(out[k].defined(), "{}: an undefined tensor is given as out", name);
+    const DType from = results[k].dtype(), to = out[k].dtype();
+    const bool fits = op.op_class == graph::OpClass::pointwise ? can_store(from, to) : from == to;
+    STAX_CHECK(fits, "{}: the result has dtype {}, which out of dtype {} does not take", name,
+               stax::name(from), stax::name(to));
+    STAX_CHECK(results[k].sizes() == out[k].sizes(),
+               "{}: the result has shape {}, but out has shape {}; pass a tensor of the result's shape", name,
+               shape_text(results[k]), shape_text(out[k]));
+  }
+  for (size_t k = 0; k < out.size(); ++k) write(out[k], results[k], name);
+  return out;
+}
+
 void write(const Tensor& self, const Tensor& source, std::string_view name) {
   STAX_CHECK(self.defined() && source.defined(), "{}: an undefined tensor is an argument", name);
   if (the_trace == nullptr) {

@@ -71,12 +71,17 @@ Tensor dispatch_one(const graph::Op& op, Arguments arguments);
 /// errors: the result's dtype does not cast to self's, its shape does not broadcast to self's, self overlaps
 /// itself, self is read-only.
 Tensor dispatch_in_place(const graph::Op& op, Arguments arguments, std::string_view name);
+/// The operator with `out` as the place of its results, which is returned. User errors: another number of
+/// tensors or other shapes than the results have; dtypes that pointwise results do not cast to, or that are
+/// not those of other results; what dispatch_in_place() refuses.
+std::vector<Tensor> dispatch_out(const graph::Op& op, Arguments arguments, const std::vector<Tensor>& out);
 /// copy_: the one primitive write. `source` is converted and broadcast.
 void write(const Tensor& self, const Tensor& source, std::string_view name);
 
 /// Calls an operator as Python does: by name ("sum", or "sum.dim_IntList"), positional and named arguments.
 /// Overloads are tried in the order of their rows; the first that binds is called. `name_` calls the in-place
-/// variant. UserError naming each overload and why it does not fit when none does.
+/// variant, `out` among the named arguments takes the results. UserError naming each overload and why it does
+/// not fit when none does.
 std::vector<Tensor> call(std::string_view name, Arguments positional,
                          std::vector<std::pair<std::string, Argument<Tensor>>> named = {});
 

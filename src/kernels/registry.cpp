@@ -30,6 +30,7 @@ const std::unordered_map<std::string, ExternalFunction>& externals() {
       {"quantile_rows", quantile},
       {"nanquantile_rows", nanquantile},
       {"histc", histc},
+      {"linalg_svdvals", singular_values},
       {"combinations", combinations},
       {"conv1d", convolution},
       {"conv2d", convolution},

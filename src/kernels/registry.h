@@ -35,6 +35,9 @@ void nanquantile(Arguments arguments, Results results);
 void histc(Arguments arguments, Results results);
 void combinations(Arguments arguments, Results results);
 
+// singular_values.cpp
+void singular_values(Arguments arguments, Results results);
+
 // dynamic.cpp
 void nonzero(Arguments arguments, const AllocateResult& allocate);
 void nonzero_tuple(Arguments arguments, const AllocateResult& allocate);

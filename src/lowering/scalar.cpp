@@ -24,6 +24,15 @@ V cast(V a, DType dtype) {
   return {a.body, a.body->cast(a.id, loops::compute_dtype(dtype))};
 }
 
+V bitcast(V a, DType dtype) {
+  if (a.dtype() == dtype) return a;
+  loops::Inst inst;
+  inst.op = OpCode::bitcast;
+  inst.dtype = dtype;
+  inst.args = {a.id};
+  return {a.body, a.body->add(std::move(inst))};
+}
+
 V round_to(V a, DType dtype) {
   const V wide = cast(a, dtype);
   if (dtype == DType::float16) return unary(OpCode::to_float16, wide);

@@ -10,6 +10,8 @@ V unary(loops::OpCode op, V a);
 V binary(loops::OpCode op, V a, V b);
 V where(V condition, V a, V b);
 V cast(V a, DType dtype);
+/// The bits of a as a value of `dtype`, which is as wide.
+V bitcast(V a, DType dtype);
 /// float32 value rounded to the half type `dtype`; a plain cast for other dtypes.
 V round_to(V a, DType dtype);
 /// `v` times the number argument `name`, or `v` itself when that is 1.

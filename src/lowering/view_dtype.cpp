@@ -15,15 +15,6 @@ DType integer_of(int64_t bytes) {
   return types[static_cast<size_t>(bytes)];
 }
 
-V bitcast(V a, DType dtype) {
-  if (a.dtype() == dtype) return a;
-  loops::Inst inst;
-  inst.op = loops::OpCode::bitcast;
-  inst.dtype = dtype;
-  inst.args = {a.id};
-  return {a.body, a.body->add(std::move(inst))};
-}
-
 /// The bits of `a` as int64, above them zeros.
 V bits_of(Lowering& lowering, V a) {
   const DType dtype = a.dtype();

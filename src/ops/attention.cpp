@@ -82,10 +82,14 @@ Vars attention(Builder& b, const VarArgs& a) {
     key = repeat_heads(b, key, query.size(-3));
     value = repeat_heads(b, value, query.size(-3));
   }
-  const Var scores = matrix_product(b, query, b.call("transpose.int", {key, -2, -1}), true);
   const Number scale = a["scale"].is_none() ? num(1 / std::sqrt(static_cast<double>(query.size(-1).value())))
                                             : num(a["scale"].floating());
-  const Var masked = masked_scores(b, scores * scale, a);
+  // The query is scaled rather than the scores, of which there are more; the half types would round it.
+  const bool half = is_half(query.dtype());
+  const Var transposed = b.call("transpose.int", {key, -2, -1});
+  Var scores = matrix_product(b, half ? query : query * scale, transposed, true);
+  if (half) scores = scores * scale;
+  const Var masked = masked_scores(b, scores, a);
   Var weights = b.call("_safe_softmax", {masked, -1});
   if (a["dropout_p"].floating() > 0) weights = b.call("dropout", {weights, a["dropout_p"].floating(), true});
   // Weights of the half types stay float32, as scores are.

@@ -305,6 +305,16 @@ Lazies lower_bernoulli_mask(Lowering& lowering, const LazyArgs& args) {
   })};
 }
 
+// The order of random keys. Two keys of 63 bits hardly ever agree.
+Vars randperm(Builder& b, const VarArgs& a) {
+  const Expr n = a[0].integer();
+  STAX_CHECK(b.env().decide(ge(n, 0)), "randperm: expected a length of at least 0, got {}", n.str());
+  const DType dtype = dtype_or(a[1], DType::int64).dtype();
+  const Var keys = b.call("randint", {0, std::numeric_limits<int64_t>::max(), Exprs{n}});
+  const Var order = b.call("argsort", {keys});
+  return {dtype == DType::int64 ? order : b.call("to.dtype", {order, dtype})};
+}
+
 graph::Op random_op(graph::Op op) {
   op.effects = graph::kRandom;
   return op;
@@ -376,6 +386,7 @@ std::vector<graph::Op> factory_rows() {
       random_op(
           lowered("randint(int low, int high, int[] size, *, ScalarType? dtype=None, int offset=0) -> Tensor",
                   randint_meta, lower_randint)),
+      composite("randperm(int n, *, ScalarType? dtype=None) -> Tensor", randperm),
       internal(random_op(lowered("bernoulli_mask(int[] size, float p, *, int offset=0) -> Tensor", mask_meta,
                                  lower_bernoulli_mask))),
   };

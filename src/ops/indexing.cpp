@@ -277,7 +277,7 @@ Vars embedding_renorm(Builder& b, const VarArgs& a) {
   }
   const Var rows = b.call("embedding", {weight, a[1]});
   const double limit = a["max_norm"].floating();
-  const Var norm = b.call("linalg.vector_norm", {rows, num(a["norm_type"].floating()), Exprs{-1}, true});
+  const Var norm = b.call("linalg_vector_norm", {rows, num(a["norm_type"].floating()), Exprs{-1}, true});
   const Var scale = b.call(
       "where.self", {b.call("gt.Tensor", {norm, num(limit)}), num(limit) / (norm + num(1e-7)), num(1.0)});
   return {b.call("to.dtype", {rows * scale, weight.dtype()})};

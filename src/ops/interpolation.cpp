@@ -43,6 +43,7 @@ struct Axis {
 struct Tap {
   Expr index;
   V weight;
+  V position;  // the index as a value, where it is computed
 };
 
 // Coordinates are computed in float32, or in float64 for float64 tensors, as PyTorch does.
@@ -107,7 +108,7 @@ std::vector<Tap> linear_taps(Lowering& lowering, const Axis& axis, Expr i, DType
   const V first = minimum(cast(floor(at), DType::int64), last);
   const V share = minimum(at - cast(first, dtype), 1.0);
   const V next = minimum(first + lowering.index_value(Expr(1)), last);
-  return {{lowering.indirect(first), 1.0 - share}, {lowering.indirect(next), share}};
+  return {{lowering.indirect(first), 1.0 - share, first}, {lowering.indirect(next), share, next}};
 }
 
 // The cubic convolution kernel with a = -3/4 at distance x: within one sample, and between one and two.
@@ -124,14 +125,103 @@ std::vector<Tap> cubic_taps(Lowering& lowering, const Axis& axis, Expr i, DType 
   const V at = coordinate(lowering, axis, i, dtype);
   const V base = floor(at), t = at - base;
   const V first = cast(base, DType::int64), last = lowering.index_value(axis.in - 1);
-  const auto sample = [&](int offset) {
+  const auto tap = [&](int offset, V weight) -> Tap {
     const V index = first + lowering.index_value(Expr(offset));
-    return lowering.indirect(maximum(minimum(index, last), lowering.index_value(Expr(0))));
+    const V position = maximum(minimum(index, last), lowering.index_value(Expr(0)));
+    return {lowering.indirect(position), weight, position};
   };
-  return {{sample(-1), cubic_far(t + 1.0)},
-          {sample(0), cubic_near(t)},
-          {sample(1), cubic_near(1.0 - t)},
-          {sample(2), cubic_far(2.0 - t)}};
+  return {tap(-1, cubic_far(t + 1.0)), tap(0, cubic_near(t)), tap(1, cubic_near(1.0 - t)),
+          tap(2, cubic_far(2.0 - t))};
+}
+
+// ---- resampling of uint8 ----
+
+// Images of bytes are resampled one dimension after the other, in fixed point: the weights of a dimension are
+// integers of `bits` fractional bits, and each pass rounds to uint8. `bits` is as large as weights of 16 bits
+// with a sign allow, as in PyTorch.
+
+double cubic_weight(double x) {
+  constexpr double a = -0.75;
+  x = std::abs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+// The largest weight of any input sample; samples beyond the edges count for the edge.
+double largest_weight(const Axis& axis, bool cubic) {
+  const int64_t in = axis.in.value(), out = axis.out.value();
+  const double by = axis.align_corners
+                        ? (out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0)
+                    : axis.scale > 0 ? 1 / axis.scale
+                                     : static_cast<double>(in) / static_cast<double>(out);
+  double largest = 0;
+  for (int64_t i = 0; i < out; ++i) {
+    double at = axis.align_corners ? static_cast<double>(i) * by : (static_cast<double>(i) + 0.5) * by - 0.5;
+    if (!cubic) at = std::max(at, 0.0);
+    const auto base = static_cast<int64_t>(std::floor(at));
+    double sum = 0;
+    for (int64_t k = base - 1; k <= base + 2; ++k) {
+      const double distance = std::abs(at - static_cast<double>(k));
+      const double weight = cubic ? cubic_weight(distance) : std::max(0.0, 1 - distance);
+      // Taps that are moved to an edge share its weight.
+      const bool moved = k > 0 && std::min(k, in - 1) == std::min(k - 1, in - 1);
+      sum = (k <= 0 || moved) ? sum + weight : weight;
+      largest = std::max(largest, sum);
+    }
+  }
+  return largest;
+}
+
+int64_t weight_bits(const Axis& axis, bool cubic) {
+  constexpr int64_t kMost = 22, kWide = 14;  // kWide holds any weight below 2
+  if (!axis.in.is_constant() || !axis.out.is_constant()) return kWide;
+  const double largest = largest_weight(axis, cubic);
+  int64_t bits = 0;
+  while (bits < kMost && std::floor(0.5 + largest * std::ldexp(1.0, static_cast<int>(bits) + 1)) < 32768)
+    ++bits;
+  return bits;
+}
+
+// Taps at one sample become one tap, so that their weights are rounded together.
+void merge_taps(std::vector<Tap>& taps) {
+  for (size_t k = 0; k + 1 < taps.size(); ++k) {
+    const V same = eq(taps[k].position, taps[k + 1].position), zero = like(taps[k].weight, 0);
+    taps[k + 1].weight = taps[k + 1].weight + where(same, taps[k].weight, zero);
+    taps[k].weight = where(same, zero, taps[k].weight);
+  }
+}
+
+Metas resample_bytes_meta(ShapeEnv&, const MetaArgs& args) {
+  const TensorMeta& x = args.tensor(0);
+  Exprs sizes = x.sizes;
+  sizes[args["dim"].integer().value()] = args["size"].integer();
+  return {graph::dense(x.dtype, sizes, x.device)};
+}
+
+Lazies lower_resample_bytes(Lowering& lowering, const LazyArgs& args) {
+  const Lazy& x = args.tensor(0);
+  const int64_t dim = args["dim"].integer().value();
+  const Axis axis{x.sizes[dim], args["size"].integer(), args["scale"].floating(),
+                  args["align_corners"].boolean()};
+  const bool cubic = args["mode"].string() == "cubic";
+  const int64_t bits = weight_bits(axis, cubic);
+  Exprs sizes = x.sizes;
+  sizes[dim] = axis.out;
+  const auto number = [&](int64_t n) { return lowering.constant(DType::int32, n); };
+  return {lowering.pointwise(x.dtype, sizes, [&](const Index& i) {
+    std::vector<Tap> taps = cubic ? cubic_taps(lowering, axis, i[dim], DType::float64)
+                                  : linear_taps(lowering, axis, i[dim], DType::float64);
+    merge_taps(taps);
+    V sum = number(bits > 0 ? int64_t{1} << (bits - 1) : 0);
+    for (const Tap& tap : taps) {
+      const V fixed = tap.weight * std::ldexp(1.0, static_cast<int>(bits));
+      const V half = where(lt(fixed, 0.0), like(fixed, -0.5), like(fixed, 0.5));
+      Index at = i;
+      at[dim] = tap.index;
+      sum = sum + cast(lowering.load(x, at), DType::int32) * cast(fixed + half, DType::int32);
+    }
+    return cast(minimum(maximum(shift_right(sum, number(bits)), 0.0), 255.0), x.dtype);
+  })};
 }
 
 std::vector<Axis> axes_of(const auto& args, const Exprs& in) {
@@ -267,6 +357,15 @@ Var interpolate(Builder& b, const Var& x, const Exprs* size, std::vector<double>
   }
   STAX_CHECK(!weighs || is_floating_point(x.dtype()) || x.dtype() == DType::uint8,
              "interpolate: mode '{}' takes floating dtypes and uint8, got {}", mode.name, name(x.dtype()));
+  if (x.dtype() == DType::uint8 && weighs && spatial == 2) {
+    Var bytes = x;
+    for (const int64_t d : {1, 0}) {
+      if (x.size(d + 2) == out[d]) continue;
+      bytes = b.call("_resample_bytes", {bytes, d + 2, out[d], scales.empty() ? 0.0 : scales[d],
+                                         std::string(mode.kind), !align.is_none() && align.boolean()});
+    }
+    return bytes == x ? b.call("clone", {x}) : bytes;
+  }
   return b.call("_resample", {x, out, scales, std::string(mode.kind), !align.is_none() && align.boolean()});
 }
 
@@ -367,6 +466,9 @@ std::vector<graph::Op> interpolation_rows() {
       graph::internal(lowered(
           "_resample(Tensor input, int[] size, float[] scales, str mode, bool align_corners) -> Tensor",
           resample_meta, lower_resample)),
+      graph::internal(lowered("_resample_bytes(Tensor input, int dim, int size, float scale, str mode, bool "
+                              "align_corners) -> Tensor",
+                              resample_bytes_meta, lower_resample_bytes)),
       composite("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle),
       composite("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle),
   };

@@ -296,6 +296,67 @@ Vars multilabel_soft_margin_loss(Builder& b, const VarArgs& a) {
   return {reduced(b, per_sample, a[3])};
 }
 
+// Margins between classes take a sample [C] or samples [N, C]; a zero-dim tensor is a sample of one class.
+Var as_samples(Builder& b, const Var& x, const char* op) {
+  STAX_CHECK(x.dim() <= 2 && b.env().decide(gt(x.dim() == 0 ? Expr(1) : x.size(-1), 0)),
+             "{}: expected scores of shape [C] or [N, C] with classes, got {}", op, shape_text(x.sizes()));
+  return x.dim() == 2 ? x : b.call("reshape", {x, Exprs{1, x.numel()}});
+}
+
+// mean over classes j other than the target t of w[t] max(0, margin - x[t] + x[j])^p.
+Vars multi_margin_loss(Builder& b, const VarArgs& a) {
+  const Var x = as_samples(b, a.tensor(0), "multi_margin_loss"), target = a.tensor(1);
+  const double p = a[2].floating();
+  STAX_CHECK(p == 1 || p == 2, "multi_margin_loss: expected p to be 1 or 2, got {}", p);
+  STAX_CHECK(target.dtype() == DType::int64, "multi_margin_loss: expected an int64 target, got {}",
+             name(target.dtype()));
+  STAX_CHECK(target.dim() <= 1 && target.numel() == x.size(0),
+             "multi_margin_loss: expected {} targets, got shape {}", x.size(0).str(),
+             shape_text(target.sizes()));
+  const Var at = b.call("reshape", {target, Exprs{x.size(0), 1}});
+  const Var short_of = b.call("clamp_min", {x - b.call("gather", {x, 1, at}) + a[3].number(), 0});
+  Var loss = p == 1 ? short_of : short_of * short_of;
+  if (!a[4].is_none()) {
+    const Var weight = a[4].tensor();
+    STAX_CHECK(weight.dim() <= 1 && weight.numel() == x.size(1),
+               "multi_margin_loss: expected a weight for each of {} classes, got shape {}", x.size(1).str(),
+               shape_text(weight.sizes()));
+    const Var chosen = b.call(
+        "index_select", {b.call("reshape", {weight, Exprs{-1}}), 0, b.call("reshape", {at, Exprs{-1}})});
+    loss = loss * b.call("unsqueeze", {chosen, 1});
+  }
+  const Var classes = b.call("arange", {x.size(1)});
+  loss = b.call("masked_fill_formula", {loss, b.call("eq.Tensor", {classes, at}), 0.0});
+  loss = b.call("sum.dim_IntList", {loss, Exprs{1}}) / num(x.size(1));
+  return {reduced(b, target.dim() == 0 ? b.call("reshape", {loss, Exprs{}}) : loss, a[5])};
+}
+
+// mean over classes j that are no targets, summed over targets t, of max(0, 1 - x[t] + x[j]). Targets are the
+// entries of a row before its first negative one.
+Vars multilabel_margin_loss(Builder& b, const VarArgs& a) {
+  const Var given = a.tensor(0);
+  const Var x = as_samples(b, given, "multilabel_margin_loss");
+  STAX_CHECK(a.tensor(1).sizes() == given.sizes() || (given.dim() == 0 && a.tensor(1).numel().is(1)),
+             "multilabel_margin_loss: expected a target of shape {}, got {}", shape_text(given.sizes()),
+             shape_text(a.tensor(1).sizes()));
+  STAX_CHECK(a.tensor(1).dtype() == DType::int64, "multilabel_margin_loss: expected an int64 target, got {}",
+             name(a.tensor(1).dtype()));
+  const Var target = b.call("reshape", {a[1], x.sizes()});
+  const Var ended = b.call("cumsum", {b.call("lt.Tensor", {target, 0}), 1});
+  const Var absent = b.call("ne.Tensor", {ended, 0});
+  const Var at = b.call("masked_fill_formula", {target, absent, 0});
+  // [N, t, j]: every entry of the target with every class.
+  const auto across = [&](const Var& v) { return b.call("unsqueeze", {v, 2}); };
+  const Var names = b.call("eq.Tensor", {across(at), b.call("arange", {x.size(1)})});
+  const Var is_target = b.call(
+      "any.dims", {b.call("logical_and", {names, across(b.call("logical_not", {absent}))}), Exprs{1}, true});
+  const Var margin = num(1) - across(b.call("gather", {x, 1, at})) + b.call("unsqueeze", {x, 1});
+  Var loss = b.call("clamp_min", {margin, 0});
+  loss = b.call("masked_fill_formula", {loss, b.call("logical_or", {across(absent), is_target}), 0.0});
+  loss = b.call("sum.dim_IntList", {loss, Exprs{1, 2}}) / num(x.size(1));
+  return {reduced(b, given.dim() == 2 ? loss : b.call("reshape", {loss, Exprs{}}), a[2])};
+}
+
 }  // namespace
 
 std::vector<graph::Op> loss_rows() {
@@ -352,6 +413,11 @@ std::vector<graph::Op> loss_rows() {
                  "float p=2.0, "
                  "float eps=1e-06, bool swap=False, str reduction='mean') -> Tensor",
                  computed_wide<triplet_margin_loss>),
+      decomposed("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? "
+                 "weight=None, str reduction='mean') -> Tensor",
+                 computed_wide<multi_margin_loss>),
+      decomposed("multilabel_margin_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor",
+                 computed_wide<multilabel_margin_loss>),
       decomposed("multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, str "
                  "reduction='mean') -> Tensor",
                  computed_wide<multilabel_soft_margin_loss>),

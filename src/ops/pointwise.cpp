@@ -185,6 +185,45 @@ V lcm(V a, V b) {
   return lowering::where(lowering::eq(g, 0.0), g, lowering::abs(lowering::trunc_div(a, g) * b));
 }
 
+// From the nearer end, so that weight 1 gives `end` exactly.
+V lerp(const PointwiseArgs& a) {
+  const V w = a[2], d = a[1] - a[0];
+  return lowering::where(lowering::lt(lowering::abs(w), 0.5), a[0] + w * d, a[1] - d * (1 - w));
+}
+
+// x = mantissa * 2^exponent with the mantissa in [0.5, 1), from the bits of x. Numbers below the normal range
+// are scaled into it first; zeros, infinities and NaN have the exponent 0 and are their own mantissa.
+struct Parts {
+  V mantissa, exponent;
+};
+
+Parts parts_of(V x) {
+  const bool wide = x.dtype() == DType::float64;
+  const DType integer = wide ? DType::int64 : DType::int32;
+  const int64_t fraction_bits = wide ? 52 : 23, bias = wide ? 1022 : 126;
+  const int64_t below = wide ? 54 : 25;
+  const V small = lowering::lt(lowering::abs(x), wide ? 0x1p-1022 : 0x1p-126);
+  const auto number = [&](int64_t n) { return V{x.body, x.body->int_constant(integer, n)}; };
+  const V bits =
+      lowering::bitcast(lowering::where(small, x * std::ldexp(1.0, static_cast<int>(below)), x), integer);
+  const int64_t exponent_mask = wide ? int64_t{0x7ff} << 52 : int64_t{0xff} << 23;
+  const V raw =
+      lowering::shift_right(lowering::bitwise_and(bits, number(exponent_mask)), number(fraction_bits));
+  const V exponent = raw - number(bias) - lowering::where(small, number(below), number(0));
+  const V mantissa =
+      lowering::bitcast(lowering::bitwise_or(lowering::bitwise_and(bits, number(~exponent_mask)),
+                                             number(bias << fraction_bits)),
+                        x.dtype());
+  const V plain = lowering::bitwise_and(lowering::lt(lowering::abs(x), HUGE_VAL), lowering::ne(x, 0.0));
+  return {lowering::where(plain, mantissa, x), lowering::where(plain, exponent, number(0))};
+}
+
+Vars frexp(Builder& b, const VarArgs& a) {
+  STAX_CHECK(is_floating_point(a.tensor(0).dtype()), "frexp: expected a floating dtype, got {}",
+             name(a.tensor(0).dtype()));
+  return {b.call("_frexp_mantissa", {a[0]}), b.call("_frexp_exponent", {a[0], DType::int32})};
+}
+
 V where_nonzero(V condition, V a, V b) {
   return lowering::where(as_bool(condition), a, b);
 }
@@ -371,6 +410,11 @@ std::vector<graph::Op> binary_rows() {
                   const V at_zero = lowering::where(lowering::eq(a[0], 0.0), a[1], step);
                   return is_integer(a[0]) ? at_zero : lowering::where(lowering::isnan(a[0]), a[0], at_zero);
                 }),
+      composite("frexp.Tensor(Tensor self) -> (Tensor, Tensor)", frexp),
+      internal(pointwise("_frexp_mantissa(Tensor self) -> Tensor", Rule::promote,
+                         [](const PointwiseArgs& a) { return parts_of(a[0]).mantissa; })),
+      internal(pointwise("_frexp_exponent(Tensor self, ScalarType? dtype) -> Tensor", Rule::argument,
+                         [](const PointwiseArgs& a) { return parts_of(a[0]).exponent; })),
       in_place(pointwise("gcd(Tensor self, Tensor other) -> Tensor", Rule::promote,
                          [](const PointwiseArgs& a) {
                            require_integers(a, "gcd");
@@ -381,23 +425,10 @@ std::vector<graph::Op> binary_rows() {
                            require_integers(a, "lcm");
                            return lcm(a[0], a[1]);
                          })),
-      in_place(pointwise("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", Rule::promote,
-                         [](const PointwiseArgs& a) {
-                           // From the nearer end, so that weight 1 gives `end` exactly.
-                           const V w = a[2], d = a[1] - a[0];
-                           return lowering::where(lowering::lt(lowering::abs(w), 0.5), a[0] + w * d,
-                                                  a[1] - d * (1 - w));
-                         })),
-      in_place(composite("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-                         [](Builder& b, const VarArgs& a) -> Vars {
-                           return {b.call("lerp_formula", {a[0], a[1], a[2]})};
-                         })),
-      internal(pointwise("lerp_formula(Tensor self, Tensor end, Tensor weight) -> Tensor", Rule::promote,
-                         [](const PointwiseArgs& a) {
-                           const V w = a[2], d = a[1] - a[0];
-                           return lowering::where(lowering::lt(lowering::abs(w), 0.5), a[0] + w * d,
-                                                  a[1] - d * (1 - w));
-                         })),
+      in_place(
+          pointwise("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", Rule::promote, lerp)),
+      in_place(
+          pointwise("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", Rule::promote, lerp)),
       in_place(pointwise(
           "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", Rule::promote,
           [](const PointwiseArgs& a) { return a[0] + lowering::scaled(a[1], a, "value") * a[2]; })),

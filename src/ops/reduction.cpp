@@ -142,18 +142,7 @@ Metas arg_meta(ShapeEnv& env, const MetaArgs& args) {
 template <OpCode Op>
 Lazies lower_arg(Lowering& lowering, const Lazy& x, const std::vector<int64_t>& dims, bool keep,
                  bool values) {
-  Lowering::Reduction loops{.op = Op, .accumulate = compute_dtype(x.dtype)};
-  const auto reduced = [&](size_t d) {
-    return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
-  };
-  for (size_t d = 0; d < x.sizes.size(); ++d)
-    (reduced(d) ? loops.reduced : loops.sizes).push_back(x.sizes[d]);
-  loops.value = [&](const Index& i, const Index& r) {
-    Index at;
-    size_t next_i = 0, next_r = 0;
-    for (size_t d = 0; d < x.sizes.size(); ++d) at.push_back(reduced(d) ? r[next_r++] : i[next_i++]);
-    return std::vector<V>{lowering.load(x, at)};
-  };
+  Lowering::Reduction loops = reduction_over(lowering, x, dims, Op, compute_dtype(x.dtype));
   loops.results = values ? 2 : 1;
   loops.dtypes = values ? std::vector{x.dtype, DType::int64} : std::vector{DType::int64};
   loops.finish = [&](const std::vector<V>& r) {
@@ -208,18 +197,10 @@ Lazies lower_var(Lowering& lowering, const LazyArgs& args) {
   const double c = correction(args);
   // A root fits where its square does not: with the range of float32, squares are summed in float64.
   const bool wide = Root && x.dtype != DType::float16;
-  Lowering::Reduction loops{.op = OpCode::reduce_welford,
-                            .accumulate = wide ? DType::float64 : compute_dtype(x.dtype)};
-  const auto reduced = [&](size_t d) {
-    return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
-  };
-  for (size_t d = 0; d < x.sizes.size(); ++d)
-    (reduced(d) ? loops.reduced : loops.sizes).push_back(x.sizes[d]);
+  const DType accumulate = wide ? DType::float64 : compute_dtype(x.dtype);
+  Lowering::Reduction loops = reduction_over(lowering, x, dims, OpCode::reduce_welford, accumulate);
   loops.value = [&](const Index& i, const Index& r) {
-    Index at;
-    size_t next_i = 0, next_r = 0;
-    for (size_t d = 0; d < x.sizes.size(); ++d) at.push_back(reduced(d) ? r[next_r++] : i[next_i++]);
-    return std::vector<V>{cast(lowering.load(x, at), loops.accumulate)};
+    return std::vector<V>{cast(load_reduced(lowering, x, dims, i, r), accumulate)};
   };
   loops.results = 2;
   const Expr count = product(loops.reduced);
@@ -316,13 +297,6 @@ Metas logcumsumexp_meta(ShapeEnv& env, const MetaArgs& args) {
 
 // ---- composites ----
 
-VarArg all_dims_if_empty(const Var& x, const VarArg& dim) {
-  if (!dim.is_none() && !(std::holds_alternative<Exprs>(dim.value) && dim.integers().empty())) return dim;
-  Exprs all;
-  for (int64_t d = 0; d < x.dim(); ++d) all.emplace_back(d);
-  return all;
-}
-
 Var as_float(Builder& b, const Var& x) {
   return is_floating_point(x.dtype()) ? x : b.call("to.dtype", {x, DType::float32});
 }
@@ -343,46 +317,6 @@ Vars logsumexp(Builder& b, const VarArgs& a) {
   const Var sum = b.call("sum.dim_IntList", {b.call("exp", {x - safe}), dims, keep});
   const Var m = keep || x.dim() == 0 ? safe : b.call("squeeze.dims", {safe, dims});
   return {b.call("log", {sum}) + m};
-}
-
-Vars vector_norm(Builder& b, const Var& input, double p, const VarArg& dim, bool keep, const VarArg& dtype) {
-  Var x = dtype.is_none() ? input : b.call("to.dtype", {input, dtype});
-  STAX_CHECK(is_floating_point(x.dtype()), "vector_norm: expected a floating dtype, got {}", name(x.dtype()));
-  const VarArg dims = all_dims_if_empty(x, dim);
-  const DType result = x.dtype();
-  if (is_half(result)) x = b.call("to.dtype", {x, DType::float32});
-  const Var size = b.call("abs", {x});
-  const auto sum = [&](const Var& v) { return b.call("sum.dim_IntList", {v, dims, keep}); };
-  Var out;
-  if (p == HUGE_VAL) {
-    out = b.call("amax", {size, dims, keep});
-  } else if (p == -HUGE_VAL) {
-    out = b.call("amin", {size, dims, keep});
-  } else if (p == 0) {
-    out = sum(b.call("to.dtype", {b.call("ne.Tensor", {x, 0}), x.dtype()}));
-  } else if (p == 1) {
-    out = sum(size);
-  } else if (p == 2) {
-    out = b.call("sqrt", {sum(x * x)});
-  } else {
-    out = b.call("pow.Tensor_Scalar", {sum(b.call("pow.Tensor_Scalar", {size, p})), 1 / p});
-  }
-  return {is_half(result) ? b.call("to.dtype", {out, result}) : out};
-}
-
-Vars norm(Builder& b, const VarArgs& a) {
-  const double p = a[1].is_none() ? 2.0 : a[1].floating();
-  return vector_norm(b, a.tensor(0), p, a[2], a[3].boolean(), a[4]);
-}
-
-Vars norm_named(Builder& b, const VarArgs& a) {
-  const std::string& p = a[1].string();
-  STAX_CHECK(p == "fro", "norm: expected p to be a number or 'fro', got '{}'", p);
-  return vector_norm(b, a.tensor(0), 2.0, a[2], a[3].boolean(), a[4]);
-}
-
-Vars linalg_vector_norm(Builder& b, const VarArgs& a) {
-  return vector_norm(b, a.tensor(0), a[1].floating(), a[2], a[3].boolean(), a[4]);
 }
 
 Vars nansum(Builder& b, const VarArgs& a) {
@@ -482,10 +416,6 @@ Vars sum_to_size(Builder& b, const VarArgs& a) {
   return {b.call("view", {sum, sizes})};
 }
 
-Vars dist(Builder& b, const VarArgs& a) {
-  return vector_norm(b, a.tensor(0) - a.tensor(1), a[2].floating(), VarArg(), false, VarArg());
-}
-
 std::vector<graph::Op> reduce_rows() {
   constexpr auto sum = lower_sum<OpCode::reduce_sum>;
   constexpr auto prod = lower_sum<OpCode::reduce_prod>;
@@ -568,16 +498,6 @@ std::vector<graph::Op> scan_rows() {
 std::vector<graph::Op> derived_rows() {
   return {
       decomposed("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp),
-      composite("norm(Tensor self, Scalar? p=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
-                "dtype=None) -> Tensor",
-                norm),
-      composite("norm.name(Tensor self, str p, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
-                "dtype=None) -> Tensor",
-                norm_named),
-      composite("linalg.vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
-                "ScalarType? dtype=None) -> "
-                "Tensor",
-                linalg_vector_norm),
       composite(
           "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
           nansum),
@@ -594,7 +514,6 @@ std::vector<graph::Op> derived_rows() {
       composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", trapezoid<true>),
       composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", trapezoid<true>),
       composite("sum_to_size(Tensor self, int[] size) -> Tensor", sum_to_size),
-      composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", dist),
       composite("trace(Tensor self) -> Tensor",
                 [](Builder& b, const VarArgs& a) -> Vars {
                   STAX_CHECK(a.tensor(0).dim() == 2, "trace: expected a matrix, got {} dimensions",

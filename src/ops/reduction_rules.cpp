@@ -65,25 +65,48 @@ TensorMeta reduced_meta(const TensorMeta& self, const std::vector<int64_t>& dims
   return graph::dense(dtype, std::move(sizes), self.device);
 }
 
-Lazy reduce_dims(Lowering& lowering, const Lazy& x, const std::vector<int64_t>& dims, bool keepdim,
-                 const DimReduction& reduction) {
-  Lowering::Reduction loops{.op = reduction.op, .accumulate = reduction.accumulate};
+V load_reduced(Lowering& lowering, const Lazy& x, const std::vector<int64_t>& dims, const Index& i,
+               const Index& r) {
+  Index at;
+  size_t next_i = 0, next_r = 0;
+  for (size_t d = 0; d < x.sizes.size(); ++d) at.push_back(contains(dims, d) ? r[next_r++] : i[next_i++]);
+  return lowering.load(x, at);
+}
+
+Lowering::Reduction reduction_over(Lowering& lowering, const Lazy& x, const std::vector<int64_t>& dims,
+                                   loops::OpCode op, DType accumulate) {
+  Lowering::Reduction loops{.op = op, .accumulate = accumulate};
   for (size_t d = 0; d < x.sizes.size(); ++d)
     (contains(dims, d) ? loops.reduced : loops.sizes).push_back(x.sizes[d]);
-  loops.dtypes = {reduction.result};
   loops.value = [&](const Index& i, const Index& r) {
-    Index at;
-    size_t next_i = 0, next_r = 0;
-    for (size_t d = 0; d < x.sizes.size(); ++d) at.push_back(contains(dims, d) ? r[next_r++] : i[next_i++]);
-    const V v = lowering.load(x, at);
-    return std::vector<V>{reduction.prepare ? reduction.prepare(v) : v};
+    return std::vector<V>{load_reduced(lowering, x, dims, i, r)};
   };
+  return loops;
+}
+
+Lazy reduce_dims(Lowering& lowering, const Lazy& x, const std::vector<int64_t>& dims, bool keepdim,
+                 const DimReduction& reduction) {
+  Lowering::Reduction loops = reduction_over(lowering, x, dims, reduction.op, reduction.accumulate);
+  loops.dtypes = {reduction.result};
+  if (reduction.prepare) {
+    loops.value = [&](const Index& i, const Index& r) {
+      return std::vector<V>{reduction.prepare(load_reduced(lowering, x, dims, i, r))};
+    };
+  }
   const Expr count = product(loops.reduced);
   if (reduction.finish) {
     loops.finish = [&](const std::vector<V>& v) { return std::vector<V>{reduction.finish(v[0], count)}; };
   }
   Lazy out = lowering.reduce(loops)[0];
   return keepdim ? with_kept_dims(out, dims, x.sizes.size()) : out;
+}
+
+graph::VarArg all_dims_if_empty(const graph::Var& x, const graph::VarArg& dim) {
+  using Exprs = std::vector<Expr>;
+  if (!dim.is_none() && !(std::holds_alternative<Exprs>(dim.value) && dim.integers().empty())) return dim;
+  Exprs all;
+  for (int64_t d = 0; d < x.dim(); ++d) all.emplace_back(d);
+  return all;
 }
 
 Lazy with_kept_dims(Lazy t, const std::vector<int64_t>& dims, size_t rank) {

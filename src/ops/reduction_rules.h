@@ -39,6 +39,18 @@ struct DimReduction {
 lowering::Lazy reduce_dims(lowering::Lowering& lowering, const lowering::Lazy& x,
                            const std::vector<int64_t>& dims, bool keepdim, const DimReduction& reduction);
 
+/// A reduction of `dims` of x, with its ranges filled in and x itself as its value: x at index i of the kept
+/// dims and r of the reduced ones, as load_reduced() gives it. `lowering`, x and dims have to outlive it.
+lowering::Lowering::Reduction reduction_over(lowering::Lowering& lowering, const lowering::Lazy& x,
+                                             const std::vector<int64_t>& dims, loops::OpCode op,
+                                             DType accumulate);
+lowering::V load_reduced(lowering::Lowering& lowering, const lowering::Lazy& x,
+                         const std::vector<int64_t>& dims, const lowering::Index& i,
+                         const lowering::Index& r);
+
+/// `dim`, or all dims of x where it is None or empty.
+graph::VarArg all_dims_if_empty(const graph::Var& x, const graph::VarArg& dim);
+
 /// A stored row-major result seen with its reduced dims kept as size 1; `rank` is that of the tensor that was
 /// reduced.
 lowering::Lazy with_kept_dims(lowering::Lazy t, const std::vector<int64_t>& dims, size_t rank);

@@ -41,56 +41,61 @@ bool is_legacy_empty(const Exprs& sizes) {
   return sizes.size() == 1 && sizes[0].is(0);
 }
 
-Metas cat_meta(ShapeEnv& env, const MetaArgs& args) {
+/// What joins: the operands that have elements to give (the first one where none has), the dimension, and the
+/// dtype that all operands promote to.
+template <class T>
+struct Joined {
+  std::vector<T> parts;
+  int64_t dim = 0;
+  DType dtype = DType::boolean;
+  Exprs sizes;
+};
+
+template <class T>
+Joined<T> joined(const graph::Bound<T>& args) {
   const auto& tensors = args["tensors"].tensors();
   STAX_CHECK(!tensors.empty(), "cat: expected at least one tensor, got none");
-  const TensorMeta* shape = nullptr;
-  std::vector<Argument<TensorMeta>> all;
+  Joined<T> out;
+  std::vector<Argument<TensorMeta>> metas;
   for (const auto& t : tensors) {
     STAX_CHECK(t->dim() > 0, "cat: zero-dim tensors cannot be joined; stack them");
-    all.emplace_back(*t);
-    if (!shape && !is_legacy_empty(t->sizes)) shape = &*t;
+    metas.emplace_back(graph::dense(t->dtype, t->sizes));
+    if (!is_legacy_empty(t->sizes)) out.parts.push_back(*t);
   }
-  if (!shape) shape = &*tensors[0];
-  const int64_t dim = wrap_dim(args["dim"].integer().value(), shape->dim(), "cat");
-  Exprs sizes = shape->sizes;
-  sizes[dim] = Expr(0);
-  std::vector<const TensorMeta*> operands;
-  for (const auto& t : tensors) {
-    if (is_legacy_empty(t->sizes) && t->dim() != shape->dim()) continue;
-    STAX_CHECK(t->dim() == shape->dim(), "cat: tensors of {} and {} dimensions", shape->dim(), t->dim());
-    for (int64_t d = 0; d < t->dim(); ++d) {
-      STAX_CHECK(d == dim || env.decide(eq(t->sizes[d], sizes[d])),
-                 "cat: sizes differ outside dimension {}: {} and {}", dim, shape_text(shape->sizes),
-                 shape_text(t->sizes));
+  if (out.parts.empty()) out.parts.push_back(*tensors[0]);
+  out.dtype = graph::result_type<TensorMeta>(metas);
+  out.dim = wrap_dim(args["dim"].integer().value(), out.parts[0].dim(), "cat");
+  out.sizes = out.parts[0].sizes;
+  for (size_t k = 1; k < out.parts.size(); ++k) {
+    const T& part = out.parts[k];
+    STAX_CHECK(part.dim() == out.parts[0].dim(), "cat: tensors of {} and {} dimensions", out.parts[0].dim(),
+               part.dim());
+    out.sizes[out.dim] = out.sizes[out.dim] + part.sizes[out.dim];
+  }
+  return out;
+}
+
+Metas cat_meta(ShapeEnv& env, const MetaArgs& args) {
+  const Joined<TensorMeta> all = joined(args);
+  for (const TensorMeta& part : all.parts) {
+    for (int64_t d = 0; d < part.dim(); ++d) {
+      STAX_CHECK(d == all.dim || env.decide(eq(part.sizes[d], all.sizes[d])),
+                 "cat: sizes differ outside dimension {}: {} and {}", all.dim, shape_text(all.parts[0].sizes),
+                 shape_text(part.sizes));
     }
-    sizes[dim] = sizes[dim] + t->sizes[dim];
   }
-  return {graph::dense(graph::result_type<TensorMeta>(all), sizes, shape->device)};
+  return {graph::dense(all.dtype, all.sizes, all.parts[0].device)};
 }
 
 Lazies lower_cat(Lowering& lowering, const LazyArgs& args) {
-  std::vector<Lazy> parts;
-  DType dtype = DType::boolean;
-  {
-    std::vector<Argument<TensorMeta>> metas;
-    for (const auto& t : args["tensors"].tensors()) metas.emplace_back(graph::dense(t->dtype, t->sizes));
-    dtype = graph::result_type<TensorMeta>(metas);
-  }
-  size_t rank = 1;
-  for (const auto& t : args["tensors"].tensors()) rank = std::max(rank, t->sizes.size());
-  for (const auto& t : args["tensors"].tensors()) {
-    if (!is_legacy_empty(t->sizes)) parts.push_back(*t);
-  }
-  if (parts.empty()) parts.push_back(*args["tensors"].tensors()[0]);
-  const int64_t dim = wrap_dim(args["dim"].integer().value(), static_cast<int64_t>(rank), "cat");
-  Exprs sizes = parts[0].sizes;
-  sizes[dim] = Expr(0);
-  for (const Lazy& p : parts) sizes[dim] = sizes[dim] + p.sizes[dim];
-  return {lowering.pointwise(dtype, sizes, [&](const Index& i) {
+  const Joined<Lazy> all = joined(args);
+  const std::vector<Lazy>& parts = all.parts;
+  const int64_t dim = all.dim;
+  const DType dtype = all.dtype;
+  return {lowering.pointwise(dtype, all.sizes, [&](const Index& i) {
     // From the last part to the first: each is read where the index lies before its end, the rest elsewhere.
     V value;
-    Expr end = sizes[dim];
+    Expr end = all.sizes[dim];
     for (size_t k = parts.size(); k-- > 0;) {
       const Expr start = end - parts[k].sizes[dim];
       end = start;
@@ -485,6 +490,29 @@ Metas triangle_meta(ShapeEnv& env, const MetaArgs& args) {
   return same_meta(env, args);
 }
 
+Metas fill_diagonal_meta(ShapeEnv& env, const MetaArgs& args) {
+  const TensorMeta& x = args.tensor(0);
+  STAX_CHECK(x.dim() >= 2, "fill_diagonal: expected at least 2 dimensions, got {}", x.dim());
+  for (int64_t d = 1; x.dim() > 2 && d < x.dim(); ++d) {
+    STAX_CHECK(env.decide(eq(x.sizes[d], x.sizes[0])),
+               "fill_diagonal: more than 2 dimensions have to be of one size, got {}", shape_text(x.sizes));
+  }
+  return same_meta(env, args);
+}
+
+// With `wrap` the diagonal of a tall matrix starts again one row below its last element.
+Lazies lower_fill_diagonal(Lowering& lowering, const LazyArgs& args) {
+  const Lazy& x = args.tensor(0);
+  const bool wraps = args[2].boolean() && x.dim() == 2;
+  return {lowering.pointwise(x.dtype, x.sizes, [&](const Index& i) {
+    const Expr first = wraps ? mod(i[0], x.sizes[1] + 1) : i[0];
+    V on = eq(lowering.index_value(first), lowering.index_value(i[1]));
+    for (size_t d = 2; d < i.size(); ++d)
+      on = bitwise_and(on, eq(lowering.index_value(first), lowering.index_value(i[d])));
+    return where(on, lowering.number(args[1].number(), x.dtype), lowering.load(x, i));
+  })};
+}
+
 Vars diag(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
   STAX_CHECK(x.dim() == 1 || x.dim() == 2, "diag: expected 1 or 2 dimensions, got {}", x.dim());
@@ -542,43 +570,17 @@ void check_source(const MetaArgs& args, const Exprs& expected) {
              shape_text(expected), shape_text(got));
 }
 
-struct Slice {
-  int64_t dim;
-  Expr start, end, step;
-};
-
-Slice slice_of(ShapeEnv& env, const Exprs& sizes, const auto& args) {
-  STAX_CHECK(!sizes.empty(), "{}: expected a tensor with dimensions, got a zero-dim one", args.schema().name);
-  Slice s;
-  s.dim = wrap_dim(args["dim"].integer().value(), static_cast<int64_t>(sizes.size()), args.schema().name);
-  const Expr size = sizes[s.dim];
-  s.step = args["step"].integer();
-  STAX_CHECK(env.decide(gt(s.step, 0)), "{}: the step must be positive, got {}", args.schema().name,
-             s.step.str());
-  const auto bound = [&](const auto& argument, Expr absent) {
-    if (argument.is_none()) return absent;
-    Expr e = argument.integer();
-    if (env.decide(lt(e, 0))) e = e + size;
-    if (env.decide(lt(e, 0))) return Expr(0);
-    return env.decide(gt(e, size)) ? size : e;
-  };
-  s.start = bound(args["start"], Expr(0));
-  s.end = bound(args["end"], size);
-  if (env.decide(lt(s.end, s.start))) s.end = s.start;
-  return s;
-}
-
 Metas slice_scatter_meta(ShapeEnv& env, const MetaArgs& args) {
-  const Slice s = slice_of(env, args.tensor(0).sizes, args);
+  const SliceRange s = slice_range(env, args.tensor(0).sizes, args);
   Exprs expected = args.tensor(0).sizes;
-  expected[s.dim] = ceil_div(s.end - s.start, s.step);
+  expected[s.dim] = s.length;
   check_source(args, expected);
   return same_meta(env, args);
 }
 
 Lazies lower_slice_scatter(Lowering& lowering, const LazyArgs& args) {
   const Lazy &x = args.tensor(0), &source = args.tensor(1);
-  const Slice s = slice_of(lowering.env(), x.sizes, args);
+  const SliceRange s = slice_range(lowering.env(), x.sizes, args);
   return {lowering.pointwise(x.dtype, x.sizes, [&](const Index& i) {
     Index at = i;
     const Expr distance = i[s.dim] - s.start;
@@ -781,6 +783,8 @@ std::vector<graph::Op> shape_rows() {
       composite("pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tensor", pad),
       in_place(lowered("tril(Tensor self, int diagonal=0) -> Tensor", triangle_meta, lower_triangle<false>)),
       in_place(lowered("triu(Tensor self, int diagonal=0) -> Tensor", triangle_meta, lower_triangle<true>)),
+      in_place(lowered("fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor",
+                       fill_diagonal_meta, lower_fill_diagonal)),
       composite("diag(Tensor self, int diagonal=0) -> Tensor", diag),
       composite("diagflat(Tensor self, int offset=0) -> Tensor", diagflat),
       lowered("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", diag_embed_meta,

@@ -1,5 +1,6 @@
 #include "ops/shape_rules.h"
 
+#include "lowering/lowering.h"
 #include "support/check.h"
 
 namespace stax::ops {
@@ -64,6 +65,32 @@ std::optional<std::vector<Expr>> view_strides(ShapeEnv& env, const graph::Tensor
   }
   return out < 0 ? std::optional(strides) : std::nullopt;
 }
+
+template <class T>
+SliceRange slice_range(ShapeEnv& env, const std::vector<Expr>& sizes, const graph::Bound<T>& args) {
+  const std::string& op = args.schema().name;
+  STAX_CHECK(!sizes.empty(), "{}: expected a tensor with dimensions, got a zero-dim one", op);
+  SliceRange range;
+  range.dim = graph::wrap_dim(args["dim"].integer().value(), static_cast<int64_t>(sizes.size()), op);
+  const Expr size = sizes[range.dim];
+  range.step = args["step"].integer();
+  STAX_CHECK(env.decide(gt(range.step, 0)), "{}: the step must be positive, got {}", op, range.step.str());
+  const auto bound = [&](const auto& argument, Expr absent) {
+    if (argument.is_none()) return absent;
+    Expr e = argument.integer();
+    if (env.decide(lt(e, 0))) e = e + size;
+    if (env.decide(lt(e, 0))) return Expr(0);
+    return env.decide(gt(e, size)) ? size : e;
+  };
+  range.start = bound(args["start"], Expr(0));
+  range.end = bound(args["end"], size);
+  if (env.decide(le(range.end, range.start))) range.end = range.start;
+  range.length = range.end == range.start ? Expr(0) : ceil_div(range.end - range.start, range.step);
+  return range;
+}
+
+template SliceRange slice_range(ShapeEnv&, const std::vector<Expr>&, const graph::MetaArgs&);
+template SliceRange slice_range(ShapeEnv&, const std::vector<Expr>&, const graph::LazyArgs&);
 
 std::vector<Expr> reshape_index(const std::vector<Expr>& from, const std::vector<Expr>& to,
                                 const std::vector<Expr>& index) {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/meta.h"
+#include "graph/op.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
@@ -21,6 +21,17 @@ std::vector<Expr> infer_sizes(ShapeEnv& env, std::vector<Expr> sizes, Expr numel
 /// one.
 std::optional<std::vector<Expr>> view_strides(ShapeEnv& env, const graph::TensorMeta& tensor,
                                               const std::vector<Expr>& sizes);
+
+/// Elements start, start + step, ... (length of them) along `dim`; they end before `end`.
+struct SliceRange {
+  int64_t dim;
+  Expr start, end, length, step;
+};
+
+/// The arguments dim, start, end and step of a slice of a tensor of `sizes`: bounds count from the end where
+/// negative, and are clamped to the dimension. UserError for a zero-dim tensor and for a step below 1.
+template <class T>
+SliceRange slice_range(ShapeEnv& env, const std::vector<Expr>& sizes, const graph::Bound<T>& args);
 
 /// Index into a tensor of `from` sizes of the element at `index` of its reshape to `to` sizes.
 std::vector<Expr> reshape_index(const std::vector<Expr>& from, const std::vector<Expr>& to,

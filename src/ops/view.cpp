@@ -121,33 +121,6 @@ Var expand_scatter(Builder& b, const VarArgs& a, const Var& source) {
 
 // ---- slice ----
 
-struct SliceRange {
-  int64_t dim;
-  Expr start, length, step;
-};
-
-SliceRange slice_range(ShapeEnv& env, const Exprs& sizes, const auto& args) {
-  const auto rank = static_cast<int64_t>(sizes.size());
-  STAX_CHECK(rank > 0, "slice: expected a tensor with dimensions, got a zero-dim one");
-  SliceRange range;
-  range.dim = wrap_dim(args["dim"].integer().value(), rank, "slice");
-  const Expr size = sizes[range.dim];
-  range.step = args["step"].integer();
-  STAX_CHECK(env.decide(gt(range.step, 0)), "slice: the step must be positive, got {}", range.step.str());
-  // Bounds count from the end where negative, and are clamped to the dimension.
-  const auto bound = [&](const auto& argument, Expr absent) {
-    if (argument.is_none()) return absent;
-    Expr e = argument.integer();
-    if (env.decide(lt(e, 0))) e = e + size;
-    if (env.decide(lt(e, 0))) return Expr(0);
-    return env.decide(gt(e, size)) ? size : e;
-  };
-  range.start = bound(args["start"], Expr(0));
-  const Expr end = bound(args["end"], size);
-  range.length = env.decide(le(end, range.start)) ? Expr(0) : ceil_div(end - range.start, range.step);
-  return range;
-}
-
 Metas slice_meta(ShapeEnv& env, const MetaArgs& args) {
   TensorMeta out = args.tensor(0);
   const SliceRange range = slice_range(env, out.sizes, args);

@@ -65,8 +65,8 @@ double digamma(double x) {
 
 double bessel_i0(double x) {
   x = std::fabs(x);
-  if (!std::isfinite(x)) return x;
-  if (x < 30) {  // sum of (x^2 / 4)^k / k!^2: every term is positive
+  if (!std::isfinite(x)) return x - x;  // infinity over infinity, as the peers have it
+  if (x < 30) {                         // sum of (x^2 / 4)^k / k!^2: every term is positive
     const double q = x * x / 4;
     double term = 1, sum = 1;
     for (int k = 1; term > sum * 1e-17; ++k) {

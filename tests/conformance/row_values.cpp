@@ -50,12 +50,16 @@ std::vector<RowValues> pointwise_values() {
           {"detach_copy", {a}, {{-2, 3}}},
           {"type_as", {f({-2.5, 3.5}), i({0})}, {{-2, 3}}},
           {"log_sigmoid", {f({0, -100})}, {{-0.6931471805599453, -100}}},
+          {"frexp.Tensor", {f({0, -3, 0.75, 0x1p-130})}, {{0, -0.75, 0.75, 0.5}, {0, 2, 0, -129}}},
           {"fill.Tensor", {a, f({7}, {})}, {{7, 7}}}};
 }
 
 std::vector<RowValues> shape_values() {
   const Tensor m = f({0, 1, 2, 3, 4, 5}, {2, 3});
+  const Tensor pixels = detail::tensor_of(std::vector<int64_t>{0, 100}, {1, 1, 1, 2}, kUInt8);
   return {{"swapaxes", {m, 0, 1}, {{0, 3, 1, 4, 2, 5}}},
+          {"fill_diagonal", {m, 9}, {{9, 1, 2, 3, 9, 5}}},
+          {"interpolate", {pixels, Ints{1, 4}}, {{0, 25, 75, 100}}, {{"mode", std::string("bilinear")}}},
           {"swapdims", {m, -1, 0}, {{0, 3, 1, 4, 2, 5}}},
           {"moveaxis.intlist", {m, Ints{0}, Ints{1}}, {{0, 3, 1, 4, 2, 5}}},
           {"view.dtype", {f({1, -2}), kInt32}, {{1065353216, -1073741824}}},
@@ -90,6 +94,34 @@ std::vector<RowValues> index_values() {
           {"std_mean.correction", {m, Ints{1}}, {{1, 1}, {1, 4}}}};
 }
 
+// The singular values of [[3, 0], [4, 5]] are the roots of 45 and 5.
+std::vector<RowValues> norm_values() {
+  const Tensor a = f({3, 0, 4, 5}, {2, 2}), v = f({3, -4});
+  const double root45 = std::sqrt(45.0), root5 = std::sqrt(5.0);
+  return {{"linalg_vector_norm", {v, 1}, {{7}}},
+          {"linalg_matrix_norm", {a, 1}, {{7}}},
+          {"linalg_matrix_norm", {a, -1}, {{5}}},
+          {"linalg_matrix_norm", {a, HUGE_VAL}, {{9}}},
+          {"linalg_matrix_norm", {a, -HUGE_VAL}, {{3}}},
+          {"linalg_matrix_norm", {a, 2}, {{root45}}},
+          {"linalg_matrix_norm", {a, -2, Ints{1, 0}, true}, {{root5}}},
+          {"linalg_matrix_norm.str_ord", {a, std::string("nuc")}, {{root45 + root5}}},
+          {"linalg_matrix_norm.str_ord", {a}, {{std::sqrt(50.0)}}},
+          {"linalg_norm", {v}, {{5}}},
+          {"linalg_norm", {a, 2}, {{root45}}},
+          {"linalg_norm.ord_str", {a, std::string("nuc")}, {{root45 + root5}}},
+          {"linalg_svdvals", {a}, {{root45, root5}}},
+          {"renorm", {f({3, 4, 0.3, 0.4}, {2, 2}), 2, 0, 1}, {{0.6, 0.8, 0.3, 0.4}}}};
+}
+
+// One sample of four classes, by hand; the second is PyTorch's own example.
+std::vector<RowValues> margin_values() {
+  const Tensor x = f({0.1, 0.2, 0.4, 0.8}, {1, 4});
+  return {{"multi_margin_loss", {x, i({3})}, {{0.325}}},
+          {"multi_margin_loss", {x, i({3}), 2, 1, f({1, 1, 1, 2})}, {{0.305}}},
+          {"multilabel_margin_loss", {x, i({3, 0, -1, 1}, {1, 4})}, {{0.85}}}};
+}
+
 std::vector<RowValues> product_values() {
   const Tensor a = f({1, 2, 3, 4}, {2, 2}), one = f({1, 0, 0, 1}, {2, 2}), turn = f({0, 1, 1, 0}, {2, 2});
   return {{"linalg_matmul", {a, turn}, {{2, 1, 4, 3}}},
@@ -121,7 +153,8 @@ std::vector<RowValues> window_values() {
 
 std::vector<RowValues> row_values() {
   std::vector<RowValues> all;
-  for (const auto part : {pointwise_values, shape_values, index_values, product_values, window_values}) {
+  for (const auto part : {pointwise_values, shape_values, index_values, norm_values, margin_values,
+                          product_values, window_values}) {
     for (RowValues& row : part()) all.push_back(std::move(row));
   }
   return all;

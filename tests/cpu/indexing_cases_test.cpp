@@ -246,6 +246,28 @@ TEST(RandomCases, CompiledAndEagerDrawTheSameNumbers) {
   });
 }
 
+TEST(RandomCases, PermutationsHoldEachNumberOnce) {
+  std::vector<int64_t> eager;
+  for_each_mode([&](const Mode& run) {
+    manual_seed(3);
+    const Tensors got = run(
+        [](const Tensors&) {
+          return Tensors{randperm(50), randperm(50), randperm(4, kInt32), randperm(0)};
+        },
+        {});
+    const std::vector<int64_t> first = whole(got[0]);
+    EXPECT_NE(first, whole(got[1]));
+    std::vector<int64_t> sorted = first;
+    std::sort(sorted.begin(), sorted.end());
+    for (int64_t i = 0; i < 50; ++i) EXPECT_EQ(sorted[static_cast<size_t>(i)], i);
+    EXPECT_NE(sorted, first);
+    EXPECT_EQ(got[2].dtype(), kInt32);
+    EXPECT_EQ(shape(got[3]), std::vector<int64_t>{0});
+    if (!run.compiled()) eager = first;
+    EXPECT_EQ(first, eager);
+  });
+}
+
 TEST(RandomCases, SignedRandomIntegersStaySigned) {
   for_each_mode([](const Mode& run) {
     manual_seed(1);

@@ -99,6 +99,26 @@ TEST(PointwiseCases, AddingZeroMakesNegativeZeroPositive) {
   });
 }
 
+TEST(PointwiseCases, ReluKeepsNegativeZero) {
+  for_each_mode([](const Mode& run) {
+    for (const DType dtype : {kFloat32, kFloat64, kFloat16}) {
+      for (const size_t n : {size_t{3}, size_t{35}}) {
+        const Tensors got =
+            run([](const Tensors& x) { return Tensors{relu(x[0])}; }, {make(Numbers(n, -0.0), dtype)});
+        expect_signed(got[0], Numbers(n, -0.0));
+      }
+    }
+  });
+}
+
+// NumPy, SciPy and PyTorch give NaN at the infinities, where the formula is infinity over infinity.
+TEST(PointwiseCases, BesselOfInfinityIsNaN) {
+  check_pointwise({.function = [](const Tensors& x) { return Tensors{i0(x[0])}; },
+                   .inputs = {{kInf, -kInf, kNaN, 0, 800}},
+                   .expected = {{kNaN, kNaN, kNaN, 1, kInf}}},
+                  kFloats);
+}
+
 TEST(PointwiseCases, SignedZerosPassThroughOddFunctionsAndRoundings) {
   check_pointwise({.function =
                        [](const Tensors& x) {

@@ -199,48 +199,6 @@ void one_hot(Request& call) {
   });
 }
 
-bool is_text(const Argument<Tensor>& value, std::string_view text) {
-  const auto* string = std::get_if<std::string>(&value.value);
-  return string != nullptr && *string == text;
-}
-
-void norm(Request& call) {
-  if (call.positional.size() > 1 && is_text(call.positional[1], "nuc"))
-    throw Unsupported("the nuclear norm needs singular values");
-}
-
-/// The norms of matrices that are sums along one axis and an extremum along the other: of order 1, -1 and the
-/// infinities. The request holds the matrix, the axis to sum along, the other one, whether the larger counts,
-/// and whether the axes stay.
-std::vector<Tensor> matrix_norm(const Request& call) {
-  const auto at = [&](size_t i) { return call.positional.at(i).integer(); };
-  const bool largest = call.positional.at(3).boolean(), keep = call.positional.at(4).boolean();
-  const Tensor absolute = capture::call("abs", {call.positional[0]})[0];
-  const Tensor sums = capture::call("sum", {absolute, std::vector<Expr>{at(1)}, true})[0];
-  if (sums.numel() == 0) {  // a matrix without rows or columns: 0, which the sum of nothing is
-    return capture::call("sum", {absolute, std::vector<Expr>{at(1), at(2)}, keep});
-  }
-  const Tensor norm = capture::call(largest ? "amax" : "amin", {sums, std::vector<Expr>{at(2)}, true})[0];
-  if (keep) return {norm};
-  return capture::call("squeeze", {norm, std::vector<Expr>{at(1), at(2)}});
-}
-
-/// Whether it is one of those; then the request becomes it.
-bool becomes_matrix_norm(Request& call, const Argument<Tensor>& ord, const std::vector<Expr>& dims) {
-  if (!ord.is_number()) return false;
-  const double order = ord.floating();
-  const bool rows = order == 1 || order == -1;
-  if (!rows && !std::isinf(order)) return false;
-  const int64_t rank = call.positional[0].tensor().dim();
-  std::vector<int64_t> axes;
-  for (const Expr& dim : dims) axes.push_back(dim.value() < 0 ? dim.value() + rank : dim.value());
-  const bool keep = is_true(take(call, "keepdim"));
-  const size_t sum = rows ? 0 : 1;
-  call.positional = {call.positional[0], axes.at(sum), axes.at(1 - sum), order > 0, keep};
-  call.formula = matrix_norm;
-  return true;
-}
-
 /// max_pool2d_with_indices_backward: the gradient of a pool whose results all have the gradient 1.
 std::vector<Tensor> pool_gradient(const Request& call) {
   const auto pool = [&](std::string_view name, capture::Arguments positional) {
@@ -262,26 +220,6 @@ std::vector<Tensor> pool_gradient(const Request& call) {
 void pool_backward(Request& call) {
   take(call, "return_indices");
   call.formula = pool_gradient;
-}
-
-/// linalg.norm(x, ord, dim): vector norms over one dimension, or over all where neither ord nor dim is given.
-/// Frobenius' matrix norm is one of them, others are formulas.
-void linalg_norm(Request& call) {
-  const Argument<Tensor> ord = take(call, 1, "ord"), dim = take(call, 2, "dim");
-  call.positional.resize(1);
-  const auto* dims = std::get_if<std::vector<Expr>>(&dim.value);
-  const int64_t rank = call.positional[0].tensor().dim();
-  const bool matrix = dims != nullptr ? dims->size() == 2 : dim.is_none() && !ord.is_none() && rank == 2;
-  if (matrix && becomes_matrix_norm(call, ord, dims != nullptr ? *dims : std::vector<Expr>{0, 1})) return;
-  if (matrix && !is_text(ord, "fro") && !ord.is_none())
-    throw Unsupported("a matrix norm that needs singular values");
-  if (is_text(ord, "nuc")) throw Unsupported("the nuclear norm needs singular values");
-  if (ord.is_number()) {
-    call.positional.push_back(ord);
-  } else {
-    call.positional.emplace_back(int64_t{2});
-  }
-  if (!dim.is_none()) call.named.emplace_back("dim", dim);
 }
 
 // The tables.
@@ -323,10 +261,10 @@ constexpr Row kRows[] = {
     {"narrow", "", narrow},
     {"narrow_copy", "", narrow},
     {"tensordot", "", tensordot},
-    {"norm", "", norm},
     {"max_pool2d_with_indices_backward", "", pool_backward},
     {"one_hot", "", one_hot},
-    {"linalg.norm", "linalg.vector_norm", linalg_norm},
+    {"linalg.norm", "linalg_norm"},
+    {"linalg.vector_norm", "linalg_vector_norm"},
     {"nn.functional.unfold", "im2col"},
     {"max_pool1d", "", max_pool<6>},
     {"max_pool2d", "", max_pool<6>},
@@ -444,10 +382,12 @@ const std::vector<const graph::Op*>& candidates(const std::string& name) {
 }
 
 const graph::Op* binding_row(const Request& call) {
+  Named named = call.named;
+  std::erase_if(named, [](const auto& item) { return item.first == "out"; });  // any row may have it
   if (const graph::Op* op = call.name.find('.') != std::string::npos ? ops::table().find(call.name) : nullptr)
-    return graph::bind(op->schema, call.positional, call.named, nullptr) ? op : nullptr;
+    return graph::bind(op->schema, call.positional, named, nullptr) ? op : nullptr;
   for (const graph::Op* op : candidates(call.name)) {
-    if (graph::bind(op->schema, call.positional, call.named, nullptr)) return op;
+    if (graph::bind(op->schema, call.positional, named, nullptr)) return op;
   }
   return nullptr;
 }
@@ -482,7 +422,6 @@ Request translate(const RecordedFile& file, const Json& call) {
   request.name = name;
   for (const Json& value : args) request.positional.push_back(file.argument(value));
   for (const auto& [key, value] : call.at("kwargs").as_object()) {
-    if (key == "out") throw Unsupported("out=");
     if (!contains(kIgnored, key)) request.named.emplace_back(key, file.argument(value));
   }
   for (const Row& row : kRows) {

@@ -129,7 +129,7 @@ constexpr Helper kHelpers[] = {
      "      for (int j = 1; j < 80; ++j) { term *= x * x / (4.0 * j * j); sum += term; }\n"
      "      out[k] = ($T)sum;\n"
      "    } else if (x > 750) {\n"
-     "      out[k] = ($T)__builtin_inf();\n"
+     "      out[k] = ($T)(__builtin_inf() + (x - x));\n"
      "    } else {\n"
      "      for (int j = 1; j < 25; ++j) { term *= (2.0 * j - 1) * (2.0 * j - 1) / (8.0 * x * j); sum += "
      "term; }\n"

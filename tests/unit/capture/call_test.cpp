@@ -45,6 +45,26 @@ TEST(Call, InPlaceFormUpdatesItsArgument) {
   EXPECT_EQ(values(x), (std::vector<double>{3, 6}));
 }
 
+TEST(Call, OutTakesTheResults) {
+  const Tensor x = tensor({{1.0, 5.0}, {3.0, 2.0}}), out = zeros({2});
+  const auto dim = [](int64_t d) { return std::pair("dim", Argument<Tensor>(d)); };
+  const Tensor same = capture::call("amax", {x}, {dim(0), {"out", out}})[0];
+  EXPECT_TRUE(same.is_same(out));
+  EXPECT_EQ(values(out), (std::vector<double>{3, 5}));
+  // A view is written through; pointwise results are converted.
+  const Tensor columns = zeros({2, 2}, kFloat64);
+  capture::call("add", {tensor({1, 2}), Number::of(int64_t{1})}, {{"out", columns.select(1, 0)}});
+  EXPECT_EQ(values(columns), (std::vector<double>{2, 0, 3, 0}));
+  const Tensor low = zeros({2}), high = zeros({2});
+  capture::call("aminmax", {x}, {dim(1), {"out", Argument<Tensor>::Tensors{low, high}}});
+  EXPECT_EQ(values(low), (std::vector<double>{1, 2}));
+  EXPECT_EQ(values(high), (std::vector<double>{5, 3}));
+  EXPECT_THROW(capture::call("amax", {x}, {dim(0), {"out", zeros({2}, kInt32)}}), UserError) << "dtype";
+  EXPECT_THROW(capture::call("amax", {x}, {dim(0), {"out", zeros({3})}}), UserError) << "shape";
+  EXPECT_THROW(capture::call("aminmax", {x}, {dim(0), {"out", low}}), UserError) << "one of two";
+  EXPECT_THROW(capture::call("amax", {x}, {dim(0), {"out", zeros({1}).expand({2})}}), UserError) << "overlap";
+}
+
 TEST(InPlace, WritesThroughViewsAndChecks) {
   Tensor x = tensor({{1, 2}, {3, 4}});
   x[1].add_(10);

@@ -54,6 +54,15 @@ TEST(Interpolate, LinearWeighsTwoNeighbours) {
   EXPECT_THAT(resize(row({0, 10}, DType::float64), {4}, "linear"), near({0, 2.5, 7.5, 10}));
 }
 
+// From the rule in NumPy: columns, then rows; weights of 16 bits with a sign; each pass rounds.
+TEST(Interpolate, BytesAreResampledInFixedPoint) {
+  const Array x = array(DType::uint8, {1, 1, 3, 3}, {0, 100, 200, 255, 13, 77, 191, 64, 128});
+  EXPECT_THAT(resize(x, {2, 5}, "bilinear"), ElementsAre(64, 70, 78, 133, 169, 207, 145, 51, 89, 115));
+  EXPECT_THAT(resize(x, {4, 4}, "bicubic"),
+              ElementsAre(0, 50, 157, 216, 169, 77, 52, 121, 255, 101, 17, 87, 196, 104, 78, 137));
+  EXPECT_EQ(resize(x, {3, 3}, "bicubic"), x.values());
+}
+
 TEST(Interpolate, BilinearAndTrilinearWeighEachDimension) {
   const Array x = array(DType::float32, {1, 1, 2, 2}, {0, 4, 8, 12});
   EXPECT_THAT(resize(x, {3, 3}, "bilinear", {{"align_corners", true}}), near({0, 2, 4, 4, 6, 8, 8, 10, 12}));

@@ -44,6 +44,26 @@ TEST(Matmul, WrongShapesAndDtypesAreRefused) {
   EXPECT_THROW(run("mm", {array(kBool, {1, 1}, {1}), array(kBool, {1, 1}, {1})}), UserError);
 }
 
+TEST(SingularValues, OfWideTallAndEmptyMatricesAndBatches) {
+  const std::vector<double> wide =
+      run_one("linalg_svdvals", {array(kFloat64, {2, 3}, {1, 2, 3, 4, 5, 6})}).values();
+  EXPECT_NEAR(wide[0], 9.508032000695723, 1e-12);
+  EXPECT_NEAR(wide[1], 0.7728696356734838, 1e-12);
+  // A rotation scaled by 1e200, whose squares overflow, and a matrix of rank 1.
+  const Array batch = run_one("linalg_svdvals", {array(kFloat64, {2, 3, 2},
+                                                       {0, -1e200, 1e200, 0, 0, 0,  //
+                                                        1, 2, 2, 4, 0, 0})});
+  EXPECT_EQ(batch.sizes, (Sizes{2, 2}));
+  EXPECT_NEAR(batch.values()[0], 1e200, 1e186);
+  EXPECT_NEAR(batch.values()[1], 1e200, 1e186);
+  EXPECT_NEAR(batch.values()[2], 5, 1e-14);
+  EXPECT_NEAR(batch.values()[3], 0, 1e-14);
+  EXPECT_EQ(run_one("linalg_svdvals", {array(kFloat32, {0, 3}, {})}).sizes, Sizes{0});
+  EXPECT_TRUE(std::isnan(run_one("linalg_svdvals", {array(kFloat32, {1, 1}, {kNaN})}).values()[0]));
+  EXPECT_THROW(run("linalg_svdvals", {array(kFloat16, {1, 1}, {1})}), UserError);
+  EXPECT_THROW(run("linalg_svdvals", {array(kFloat32, {3}, {1, 2, 3})}), UserError);
+}
+
 TEST(Matmul, EmptySumsAreZero) {
   const Array out = run_one("mm", {array(kFloat32, {2, 0}, {}), array(kFloat32, {0, 3}, {})});
   EXPECT_EQ(out.sizes, (Sizes{2, 3}));
