@@ -108,7 +108,7 @@ const std::vector<FloatRow>& float_rows() {
       ROW1(erfinv, 16, erfinv(a)),
       ROW1(i0, 4,
            std::isnan(a)   ? a
-           : std::isinf(a) ? INFINITY
+           : std::isinf(a) ? Real(NAN)
                            : std::cyl_bessel_i(0.0L, std::fabs(a))),
       ROW1(floor, 0, std::floor(a)),
       ROW1(ceil, 0, std::ceil(a)),
