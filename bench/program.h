@@ -31,7 +31,9 @@ class Program {
     for (const loops::Buffer& b : program_.buffers) add_buffer(b);
     for (const codegen::KernelInfo& info : module_.kernels) {
       Call call{reinterpret_cast<codegen::KernelEntry>(library_->symbol(info.name)),
-                info.parallel_extent.value(), info.grain.value()};
+                {{info.parallel_extent.value(), info.grain.value()}}};
+      for (const codegen::KernelPhase& p : info.later)
+        call.phases.push_back({p.extent.value(), p.grain.value()});
       for (loops::BufferId b : info.buffers) call.buffers.push_back(memory_[b].get());
       calls_.push_back(std::move(call));
     }
@@ -47,10 +49,14 @@ class Program {
         stax::codegen::KernelStatus status;
         call.entry(call.buffers.data(), nullptr, nullptr, &status.node, begin, end);
       };
-      if (call.points <= call.grain) {
-        part(0, call.points);
-      } else {
-        stax::device::ThreadPool::global().parallel_for(0, call.points, call.grain, part);
+      int64_t first = 0;
+      for (const auto& [points, grain] : call.phases) {
+        if (points <= grain) {
+          part(first, first + points);
+        } else {
+          stax::device::ThreadPool::global().parallel_for(first, first + points, grain, part);
+        }
+        first += points;
       }
     }
   }
@@ -58,7 +64,10 @@ class Program {
  private:
   struct Call {
     stax::codegen::KernelEntry entry;
-    int64_t points, grain;
+    struct Phase {
+      int64_t points, grain;
+    };
+    std::vector<Phase> phases;
     std::vector<void*> buffers;
   };
 

@@ -86,6 +86,8 @@ class Suite {
     against_copy("sums of columns", size, 0.85, [&] { (void)column_sums(square); });
     against_copy("softmax of rows", 2 * size, 0.85, [&] { (void)softmax(x); });
     against_copy("layer_norm of rows", 2 * size, 0.85, [&] { (void)norm(x, weight, bias); });
+    auto all = stax::compile([](const Tensor& a) { return a.sum(); });
+    against_copy("sum of everything", size, 0.85, [&] { (void)all(x); });
     auto one = stax::compile([](const Tensor& a, const Tensor& b) { return chain(a, b, 1); });
     auto many = stax::compile([](const Tensor& a, const Tensor& b) { return chain(a, b, 20); });
     const bench::Comparison c =

@@ -2,7 +2,8 @@
 //
 // The calling convention of CPU kernels is KernelEntry. A kernel computes the iterations [begin, end) of its
 // parallel domain [0, parallel_extent); calls for disjoint ranges may run at the same time on several
-// threads.
+// threads. The iterations of later phases follow these in number: a call stays within one phase, and a phase
+// begins when all calls of the one before have returned.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,12 @@ struct KernelStatus {
   long flag = 0;
 };
 
+/// Loop nests of a kernel after its first.
+struct KernelPhase {
+  Expr extent = 1;  // iterations that may run on different threads
+  Expr grain = 1;   // hint: iterations worth handing to one thread at a time
+};
+
 /// How to call a kernel.
 struct KernelInfo {
   std::string name;                      // exported symbol; the name of its group
@@ -42,6 +49,7 @@ struct KernelInfo {
   Expr parallel_extent = 1;              // iterations that may run on different threads
   Expr grain = 1;                        // hint: iterations worth handing to one thread at a time
   int64_t scratch_bytes = 0;             // of each thread
+  std::vector<KernelPhase> later;        // phases after that of parallel_extent
 };
 
 /// One kernel as text. `source` defines KernelInfo::name and what only it needs; a module is the shared

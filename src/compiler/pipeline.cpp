@@ -82,6 +82,7 @@ schedule::Target cpu_schedule_target() {
   target.processors = std::max(1, device::available_processors());
   target.vector_bytes = device::cpu_target().vector_bytes;
   target.cache_bytes = device::last_level_cache_bytes();
+  target.phases = 8;  // more would only make kernels that share nothing into one
   return target;
 }
 

@@ -12,6 +12,9 @@ struct Target {
   int32_t threads_each = 1;        // 2048 for the GPUs of the specification's listings
   int32_t vector_bytes = 32;       // CPU vector width
   int64_t cache_bytes = 32 << 20;  // last-level cache
+  /// Loop nests that one kernel may run one after another, each once the one before is done: 1 where the
+  /// threads of a kernel cannot wait for each other, as on a GPU.
+  int32_t phases = 1;
 };
 
 }  // namespace stax

@@ -257,8 +257,6 @@ void PlanExecutor::Run::allocate_output(int32_t k) {
 }
 
 void PlanExecutor::Run::launch(const PreparedKernel& kernel) {
-  const int64_t extent = number(kernel.extent);
-  if (extent <= 0) return;
   void** pointers = frame_.pointers.data() + kernel.first_argument;
   for (int32_t k = 0; k < kernel.arguments; ++k) pointers[k] = frame_.base[kernel.buffers[k]];
   long* sizes = frame_.sizes.data() + kernel.first_size;
@@ -267,9 +265,17 @@ void PlanExecutor::Run::launch(const PreparedKernel& kernel) {
                         kernel.arguments,     sizes,
                         in_.scalars.data(),   reinterpret_cast<long*>(&status_),
                         kernel.scratch_bytes, plan_.machine.allocator};
-  const int64_t grain = std::max<int64_t>(1, number(kernel.grain));
-  if (extent <= grain || plan_.machine.pool->size() == 1) return launch_part(&context, 0, extent);
-  plan_.machine.pool->parallel_for(0, extent, grain, &launch_part, &context);
+  int64_t first = 0;
+  for (const PreparedPhase& phase : kernel.phases) {
+    const int64_t extent = number(phase.extent), grain = std::max<int64_t>(1, number(phase.grain));
+    if (extent <= 0) continue;
+    if (extent <= grain || plan_.machine.pool->size() == 1) {
+      launch_part(&context, first, first + extent);
+    } else {
+      plan_.machine.pool->parallel_for(first, first + extent, grain, &launch_part, &context);
+    }
+    first += extent;
+  }
 }
 
 void PlanExecutor::Run::call_external(int32_t k) {

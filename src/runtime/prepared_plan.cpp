@@ -49,8 +49,10 @@ void prepare_kernels(PreparedPlan& p) {
     }
     out.buffers = k.info.buffers;
     for (Symbol s : k.info.symbols) out.symbols.push_back(p.numbers.add(Expr(s)));
-    out.extent = p.numbers.add(k.info.parallel_extent);
-    out.grain = p.numbers.add(k.info.grain);
+    out.phases.push_back({p.numbers.add(k.info.parallel_extent), p.numbers.add(k.info.grain)});
+    for (const codegen::KernelPhase& phase : k.info.later) {
+      out.phases.push_back({p.numbers.add(phase.extent), p.numbers.add(phase.grain)});
+    }
     out.scratch_bytes = k.info.scratch_bytes;
     p.pointers += out.arguments;
     p.sizes += static_cast<int32_t>(out.symbols.size());

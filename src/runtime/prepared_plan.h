@@ -48,13 +48,17 @@ struct PreparedSlot {
   NumberId offset = 0;
 };
 
+struct PreparedPhase {
+  NumberId extent = 0, grain = 0;
+};
+
 struct PreparedKernel {
   codegen::KernelEntry entry = nullptr;
   int32_t first_argument = 0, arguments = 0;  // positions in the frame's pointers
   int32_t first_size = 0;                     // position in the frame's sizes
   std::vector<loops::BufferId> buffers;
   std::vector<NumberId> symbols;
-  NumberId extent = 0, grain = 0;
+  std::vector<PreparedPhase> phases;
   int64_t scratch_bytes = 0;
 };
 

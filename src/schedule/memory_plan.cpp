@@ -47,13 +47,8 @@ class Liveness {
  public:
   Liveness(const loops::Program& program, const std::vector<Group>& groups) {
     for (const Group& g : groups) {
-      std::set<BufferId> touched;
-      for (const Member& m : g.members) {
-        const loops::Node& n = program.nodes[m.node];
-        for (BufferId b : n.reads()) touched.insert(b);
-        for (BufferId b : n.writes()) touched.insert(b);
-      }
-      for (BufferId b : g.local) touched.erase(b);
+      const std::vector<BufferId> all = touched_buffers(program, g);
+      std::set<BufferId> touched(all.begin(), all.end());
       std::erase_if(touched, [&](BufferId b) { return program.buffers[b].role != BufferRole::intermediate; });
       for (BufferId b : touched) {
         ++users_[b];
@@ -146,18 +141,12 @@ std::vector<Slot> lifetimes(const loops::Program& program, const Schedule& sched
   std::vector<Slot> out;
   std::map<BufferId, size_t> at;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
-    const Group& group = schedule.groups[g];
-    const auto touch = [&](BufferId b) {
-      if (program.buffers[b].role != BufferRole::intermediate) return;
-      if (std::find(group.local.begin(), group.local.end(), b) != group.local.end()) return;
+    for (BufferId b : touched_buffers(program, schedule.groups[g])) {
+      if (program.buffers[b].role != BufferRole::intermediate) continue;
       const auto [found, added] = at.emplace(b, out.size());
       const int32_t now = static_cast<int32_t>(g);
       if (added) out.push_back({b, 0, storage_bytes(program.buffers[b]), now, now});
       out[found->second].last = now;
-    };
-    for (const Member& m : group.members) {
-      for (BufferId b : program.nodes[m.node].reads()) touch(b);
-      for (BufferId b : program.nodes[m.node].writes()) touch(b);
     }
   }
   return out;

@@ -10,6 +10,7 @@
 #include "schedule/fusion.h"
 #include "schedule/group.h"
 #include "schedule/memory_plan.h"
+#include "schedule/phases.h"
 
 namespace stax::schedule {
 
@@ -42,7 +43,7 @@ std::string group_name(const loops::Program& program, const Group& group, size_t
   if (group.external) {
     add_words(program.nodes[group.members[0].node].function, words);
   } else {
-    for (const Member& m : group.members) add_words(program.nodes[m.node].origin, words);
+    for_each_member(group, [&](const Member& m) { add_words(program.nodes[m.node].origin, words); });
   }
   std::string name = group.external ? "external" : "fused";
   for (const std::string& word : words) {
@@ -100,7 +101,9 @@ std::string ranges_text(const std::vector<Expr>& ranges, char letter) {
 }
 
 std::string group_text(const loops::Program& program, const Group& group) {
-  std::string out = fmt::format("{} {}", group.external ? "external" : "group", group.name);
+  std::string out = group.external       ? fmt::format("external {}", group.name)
+                    : group.name.empty() ? "  then"
+                                         : fmt::format("group {}", group.name);
   if (!group.external) {
     out += " " + ranges_text(group.ranges, 'i');
     if (!group.reduction_ranges.empty()) out += " " + ranges_text(group.reduction_ranges, 'r');
@@ -114,10 +117,28 @@ std::string group_text(const loops::Program& program, const Group& group) {
     out += fmt::format("  {}{}\n", program.nodes[m.node].name, m.over_reduction ? " over reduction" : "");
     out += loops::body_text(program, m.body, 4);
   }
+  for (const Group& later : group.later) out += group_text(program, later);
   return out;
 }
 
 }  // namespace
+
+std::vector<BufferId> touched_buffers(const loops::Program& program, const Group& group) {
+  std::vector<BufferId> out;
+  const auto add = [&](const Group& g, BufferId b) {
+    const bool local = std::find(g.local.begin(), g.local.end(), b) != g.local.end();
+    if (!local && std::find(out.begin(), out.end(), b) == out.end()) out.push_back(b);
+  };
+  const auto add_nest = [&](const Group& g) {
+    for (const Member& m : g.members) {
+      for (BufferId b : program.nodes[m.node].reads()) add(g, b);
+      for (BufferId b : program.nodes[m.node].writes()) add(g, b);
+    }
+  };
+  add_nest(group);
+  for (const Group& g : group.later) add_nest(g);
+  return out;
+}
 
 Schedule make_schedule(const loops::Program& program, const Target& target) {
   Schedule out;
@@ -127,10 +148,12 @@ Schedule make_schedule(const loops::Program& program, const Target& target) {
     groups.push_back(make_group(program, fused));
     groups.back().local = local_buffers(program, groups.back());
   }
+  std::vector<Group> ordered;
   for (int32_t g : execution_order(program, groups, group_dependences(groups, before))) {
-    out.groups.push_back(std::move(groups[g]));
-    out.groups.back().name = group_name(program, out.groups.back(), out.groups.size() - 1);
+    ordered.push_back(std::move(groups[g]));
   }
+  out.groups = join_phases(program, target, before, std::move(ordered), out.decisions);
+  for (size_t g = 0; g < out.groups.size(); ++g) out.groups[g].name = group_name(program, out.groups[g], g);
   plan_memory(program, out);
   return out;
 }

@@ -33,7 +33,23 @@ struct Group {
   std::vector<Expr> ranges, reduction_ranges;  // adjacent dimensions merged where every access allows it
   std::vector<Member> members;
   std::vector<loops::BufferId> local;  // written here, read only here: never stored to memory
+  /// Loop nests of the same kernel, each of which runs once every point of the one before is done. They have
+  /// variables of their own, no name and no later nests; buffers written in one and read in another lie in
+  /// memory.
+  std::vector<Group> later;
 };
+
+/// Calls visit(member) for the members of all loop nests, in the order in which they run.
+template <class Visit>
+void for_each_member(const Group& group, Visit&& visit) {
+  for (const Member& m : group.members) visit(m);
+  for (const Group& g : group.later) {
+    for (const Member& m : g.members) visit(m);
+  }
+}
+
+/// Buffers that the kernel or call reads or writes in memory, in the order of its members.
+std::vector<loops::BufferId> touched_buffers(const loops::Program& program, const Group& group);
 
 /// Fusion decisions in words, for explain(): what was fused or kept apart, why, and the bytes saved.
 struct Decision {

@@ -12,13 +12,13 @@ void check_order(const Schedule& schedule, const loops::Program& program) {
   std::vector<int32_t> position(program.nodes.size(), -1);
   int32_t now = 0;
   for (const Group& g : schedule.groups) {
-    for (const Member& m : g.members) {
+    for_each_member(g, [&](const Member& m) {
       STAX_ASSERT(m.node >= 0 && m.node < static_cast<int32_t>(position.size()),
                   "[schedule] group {}: node {} does not exist", g.name, m.node);
       STAX_ASSERT(position[m.node] < 0, "[schedule] group {}: {} is scheduled twice", g.name,
                   program.nodes[m.node].name);
       position[m.node] = now++;
-    }
+    });
   }
   const auto before = dependences(program);
   for (size_t n = 0; n < program.nodes.size(); ++n) {
@@ -31,6 +31,11 @@ void check_order(const Schedule& schedule, const loops::Program& program) {
 }
 
 void check_variables(const Group& g) {
+  for (const Group& later : g.later) {
+    STAX_ASSERT(!g.external && !later.external && later.later.empty(),
+                "[schedule] group {}: its later loop nests are no plain ones", g.name);
+    check_variables(later);
+  }
   for (const Member& m : g.members) {
     for (const loops::Inst& inst : m.body) {
       for (Symbol s : inst.index.symbols()) {

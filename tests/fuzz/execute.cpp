@@ -134,7 +134,8 @@ lowering::Lowered lower(const graph::Graph& graph, ShapeEnv& env) {
 /// What a program is compiled for: with a small cache in a share of them, so that results are stored past it.
 Target target_of(const Program& program, const device::CpuTarget& cpu) {
   const int64_t cache_bytes = program.seed % 4 == 0 ? 1 << 10 : 32 << 20;
-  return {.processors = 2, .vector_bytes = cpu.vector_bytes, .cache_bytes = cache_bytes};
+  const int32_t phases = program.seed % 3 == 1 ? 1 : 4;
+  return {.processors = 2, .vector_bytes = cpu.vector_bytes, .cache_bytes = cache_bytes, .phases = phases};
 }
 
 device::ThreadPool& pool() {

@@ -19,28 +19,52 @@ std::string v(Var var) {
 
 class Printer {
  public:
-  explicit Printer(const Kernel& kernel) : kernel_(kernel) {}
+  Printer(const Kernel& kernel, int lanes) : kernel_(kernel), lanes_(lanes) {}
 
-  std::string print() {
-    const std::string head = fmt::format(
-        "extern \"C\" __attribute__((visibility(\"default\"))) void {}(void* const* buffers, const long* "
-        "sizes, const void* scalars, long* status, "
-        "long begin, long end)",
-        kernel_.info.name);
-    out_.braces(head, [&] {
+  /// The function of one loop nest: the exported one, or one of several.
+  std::string function(const std::vector<Statement>& body, const std::string& name, bool exported) {
+    out_.braces(head(name, exported), [&] {
       for (size_t k = 0; k < kernel_.arguments.size(); ++k) {
         const auto type = token(kernel_.arguments[k]);
         const char* constness = kernel_.written[k] ? "" : "const ";
         out_.line("{1}{0}* const p{2} = ({1}{0}*)buffers[{2}];", type, constness, k);
       }
-      for (size_t k = 0; k < kernel_.info.symbols.size(); ++k)
-        out_.line("const long {} = sizes[{}];", spell(kernel_.info.symbols[k]), k);
-      print(kernel_.body);
+      print_symbols();
+      print(body);
+    });
+    return out_.take();
+  }
+
+  /// The exported function of several loop nests, whose functions `names` are.
+  std::string choice(const std::vector<std::string>& names) {
+    out_.braces(head(kernel_.info.name, true), [&] {
+      print_symbols();
+      for (size_t k = 0; k < names.size(); ++k) {
+        const Expr extent = k == 0 ? kernel_.info.parallel_extent : kernel_.info.later[k - 1].extent;
+        const std::string call =
+            fmt::format("return {}(buffers, sizes, scalars, status, begin, end);", names[k]);
+        if (k + 1 == names.size()) return out_.raw(call);
+        out_.raw(fmt::format("const long e{} = {};", k, spell(extent)));
+        out_.raw(fmt::format("if (begin < e{}) {}", k, call));
+        out_.raw(fmt::format("begin -= e{0}; end -= e{0};", k));
+      }
     });
     return out_.take();
   }
 
  private:
+  static std::string head(const std::string& name, bool exported) {
+    return fmt::format(
+        "{} void {}(void* const* buffers, const long* sizes, const void* scalars, long* status, "
+        "long begin, long end)",
+        exported ? "extern \"C\" __attribute__((visibility(\"default\")))" : "static", name);
+  }
+
+  void print_symbols() {
+    for (size_t k = 0; k < kernel_.info.symbols.size(); ++k)
+      out_.line("const long {} = sizes[{}];", spell(kernel_.info.symbols[k]), k);
+  }
+
   void print(const std::vector<Statement>& list) {
     for (const Statement& s : list) print(s);
   }
@@ -102,7 +126,7 @@ class Printer {
         return out_.line("{} = {};", spell(s.symbol), spell(s.index));
       case Action::room:
         return out_.line("const long {} = k_room({}, {}, {});", spell(s.symbol), pointer(s),
-                         itemsize(s.dtype), kernel_.lanes);
+                         itemsize(s.dtype), lanes_);
       case Action::array:
         return print_array(s);
       case Action::block:
@@ -170,7 +194,7 @@ class Printer {
         if (!s.stream) return out_.line("store_{}({}, v{});", type, pointer(s), value);
         return out_.line(
             "if (k_room({0}, {1}, {2}) == {2}) stream_{3}({0}, v{4}); else store_{3}({0}, v{4});", pointer(s),
-            itemsize(s.dtype), kernel_.lanes, type, value);
+            itemsize(s.dtype), lanes_, type, value);
       case Access::strided:
         return out_.line("scatter{}_{}({}, {}, v{}{});", s.partial ? "n" : "", type, pointer(s),
                          spell(s.stride), value, s.partial ? ", n" : "");
@@ -241,35 +265,51 @@ class Printer {
   }
 
   const Kernel& kernel_;
+  const int lanes_;
   CodeWriter out_;
 };
 
 }  // namespace
 
-KernelSource print_kernel(const Kernel& kernel) {
-  return {kernel.info, Printer(kernel).print()};
-}
-
 Module print_module(std::span<const Kernel> kernels) {
   struct Part {
-    std::string text;
+    std::string text, choices;
     int vector_bytes = 0;
   };
   std::map<int, Part> parts;  // by number of lanes
+  const auto add = [&](const Kernel& kernel, int lanes, const std::vector<Statement>& body,
+                       const std::string& name, bool exported) {
+    Part& part = parts[lanes];
+    part.vector_bytes = kernel.vector_bytes;
+    part.text += Printer(kernel, lanes).function(body, name, exported);
+  };
   Module module;
   for (const Kernel& kernel : kernels) {
-    Part& part = parts[kernel.lanes];
-    part.vector_bytes = kernel.vector_bytes;
-    part.text += print_kernel(kernel).source;
     module.kernels.push_back(kernel.info);
+    if (kernel.later.empty()) {
+      add(kernel, kernel.lanes, kernel.body, kernel.info.name, true);
+      continue;
+    }
+    std::vector<std::string> names;
+    const auto add_nest = [&](int lanes, const std::vector<Statement>& body) {
+      const std::string name = fmt::format("{}_phase{}", kernel.info.name, names.size());
+      add(kernel, lanes, body, name, false);
+      names.push_back(fmt::format("n{}::{}", lanes, name));
+    };
+    add_nest(kernel.lanes, kernel.body);
+    for (const LaterNest& nest : kernel.later) add_nest(nest.lanes, nest.body);
+    parts[kernel.lanes].choices += Printer(kernel, kernel.lanes).choice(names);
   }
   for (const auto& [lanes, part] : parts) {
-    const std::string text = helpers_for(part.text) + part.text;
+    const std::string text = helpers_for(part.text + part.choices) + part.text;
     module.source += fmt::format("namespace n{} {{\n", lanes);
     module.source +=
         prelude({.vector_bytes = part.vector_bytes, .lanes = lanes, .names = prelude_names(text)});
     module.source += text;
     module.source += "}\n";
+  }
+  for (const auto& [lanes, part] : parts) {
+    if (!part.choices.empty()) module.source += fmt::format("namespace n{} {{\n{}}}\n", lanes, part.choices);
   }
   return module;
 }

@@ -9,12 +9,9 @@
 
 namespace stax::codegen {
 
-/// The kernel's function. It needs the prelude of its lanes, and the helpers of printer_helpers.h that it
-/// names.
-KernelSource print_kernel(const Kernel& kernel);
-
 /// Source that compiles by itself: kernels, and what they need, for one host compiler call. Kernels of
-/// different numbers of lanes live in namespaces of their own; exported names are KernelInfo::name.
+/// different numbers of lanes live in namespaces of their own; exported names are KernelInfo::name. A kernel
+/// of several loop nests has a function for each, and an exported one that knows which of them a call is for.
 struct Module {
   std::string source;
   std::vector<KernelInfo> kernels;  // parallel to the kernels printed

@@ -148,8 +148,14 @@ OpCode fold_of(OpCode op) {
 }
 
 Emitter::Emitter(const loops::Program& program, const schedule::Group& group, const FlatGroup& flat,
-                 const Layout& layout, Kernel& kernel)
-    : out_(&kernel.body), program_(program), group_(group), flat_(flat), layout_(layout), kernel_(kernel) {
+                 const Layout& layout, Kernel& kernel, Numbering& numbering)
+    : out_(&kernel.body),
+      program_(program),
+      group_(group),
+      flat_(flat),
+      layout_(layout),
+      kernel_(kernel),
+      numbering_(numbering) {
   env_.assign(flat.body.size(), -1);
   for (const Inst& inst : flat.body)
     if (inst.buffer >= 0) argument(inst.buffer, loops::info(inst.op).kind == OpKind::store);
@@ -157,7 +163,7 @@ Emitter::Emitter(const loops::Program& program, const schedule::Group& group, co
 }
 
 int32_t Emitter::argument(loops::BufferId buffer, bool written) {
-  auto [it, is_new] = arguments_.emplace(buffer, static_cast<int32_t>(arguments_.size()));
+  auto [it, is_new] = numbering_.arguments.emplace(buffer, static_cast<int32_t>(numbering_.arguments.size()));
   if (is_new) {
     kernel_.info.buffers.push_back(buffer);
     kernel_.arguments.push_back(program_.buffers[buffer].dtype);
@@ -297,7 +303,7 @@ Symbol Emitter::let(Expr value) {
 }
 
 int32_t Emitter::array(DType dtype, int64_t elements, bool scratch) {
-  const int32_t pointer = static_cast<int32_t>(kernel_.arguments.size()) + arrays_++;
+  const int32_t pointer = static_cast<int32_t>(kernel_.arguments.size()) + numbering_.arrays++;
   Statement s{
       .action = Action::array, .dtype = dtype, .count = elements, .pointer = pointer, .partial = scratch};
   if (scratch) {
@@ -309,29 +315,33 @@ int32_t Emitter::array(DType dtype, int64_t elements, bool scratch) {
 }
 
 Var Emitter::define(Statement statement) {
-  statement.out = next_var_++;
+  statement.out = numbering_.next_var++;
   add(std::move(statement));
-  return next_var_ - 1;
+  return numbering_.next_var - 1;
 }
 
 Var Emitter::compute(OpCode op, DType dtype, std::vector<Var> args) {
-  add({.action = Action::compute, .op = op, .dtype = dtype, .out = next_var_, .args = std::move(args)});
-  return next_var_++;
+  add({.action = Action::compute,
+       .op = op,
+       .dtype = dtype,
+       .out = numbering_.next_var,
+       .args = std::move(args)});
+  return numbering_.next_var++;
 }
 
 Var Emitter::constant(DType dtype, Constant number) {
-  add({.action = Action::constant, .dtype = dtype, .out = next_var_, .number = number});
-  return next_var_++;
+  add({.action = Action::constant, .dtype = dtype, .out = numbering_.next_var, .number = number});
+  return numbering_.next_var++;
 }
 
 Var Emitter::load_array(int32_t pointer, DType dtype, Expr index) {
   add({.action = Action::load,
        .dtype = dtype,
-       .out = next_var_,
+       .out = numbering_.next_var,
        .pointer = pointer,
        .access = Access::contiguous,
        .index = at(index)});
-  return next_var_++;
+  return numbering_.next_var++;
 }
 
 void Emitter::store_array(int32_t pointer, DType dtype, Expr index, Var value) {
@@ -348,22 +358,22 @@ void Emitter::assign(Var to, Var value) {
 }
 
 Var Emitter::copy(Var value, DType dtype) {
-  add({.action = Action::assign, .dtype = dtype, .out = next_var_, .args = {value}, .open = true});
-  return next_var_++;
+  add({.action = Action::assign, .dtype = dtype, .out = numbering_.next_var, .args = {value}, .open = true});
+  return numbering_.next_var++;
 }
 
 Var Emitter::tail() {
   if (tail_ < 0) {
-    add({.action = Action::tail, .dtype = DType::boolean, .out = next_var_});
-    tail_ = next_var_++;
+    add({.action = Action::tail, .dtype = DType::boolean, .out = numbering_.next_var});
+    tail_ = numbering_.next_var++;
   }
   return tail_;
 }
 
 Var Emitter::lane_index(Expr e, const std::vector<Var>& indirect) {
   auto splat = [&](Expr value) {
-    add({.action = Action::splat, .dtype = DType::int64, .out = next_var_, .index = value});
-    return next_var_++;
+    add({.action = Action::splat, .dtype = DType::int64, .out = numbering_.next_var, .index = value});
+    return numbering_.next_var++;
   };
   const bool along = layout_.along != VectorAlong::nothing && e.contains(layout_.vector);
   if (!along && !e.contains(SymbolKind::indirect)) return splat(e);
@@ -372,8 +382,8 @@ Var Emitter::lane_index(Expr e, const std::vector<Var>& indirect) {
   if (along && !e.contains(SymbolKind::indirect)) {
     if (auto stride = stride_of(e, layout_.vector)) {
       const Var base = splat(e);
-      add({.action = Action::iota, .dtype = DType::int64, .out = next_var_});
-      Var lanes = next_var_++;
+      add({.action = Action::iota, .dtype = DType::int64, .out = numbering_.next_var});
+      Var lanes = numbering_.next_var++;
       if (!stride->is(1)) lanes = compute(OpCode::mul, DType::int64, {lanes, splat(*stride)});
       return compute(OpCode::add, DType::int64, {base, lanes});
     }
@@ -416,7 +426,7 @@ Var Emitter::lane_index(Expr e, const std::vector<Var>& indirect) {
 }
 
 Statement Emitter::access_of(const Inst& inst) {
-  Statement s{.dtype = program_.buffers[inst.buffer].dtype, .pointer = arguments_.at(inst.buffer)};
+  Statement s{.dtype = program_.buffers[inst.buffer].dtype, .pointer = numbering_.arguments.at(inst.buffer)};
   const size_t operands = inst.op == OpCode::load ? 0 : 1;
   const ValueId mask = inst.args.size() > operands ? inst.args[operands] : -1;
   Expr index = at(inst.index);
@@ -466,7 +476,7 @@ Statement Emitter::access_of(const Inst& inst) {
 void Emitter::emit_load(ValueId id, const Inst& inst) {
   Statement s = access_of(inst);
   s.action = Action::load;
-  s.out = env_[id] = next_var_++;
+  s.out = env_[id] = numbering_.next_var++;
   add(std::move(s));
 }
 
@@ -511,8 +521,8 @@ void Emitter::emit(ValueId id) {
       env_[id] = constant(inst.dtype, inst.constant);
       return;
     case OpCode::scalar:
-      add({.action = Action::scalar, .dtype = inst.dtype, .out = next_var_, .count = inst.number});
-      env_[id] = next_var_++;
+      add({.action = Action::scalar, .dtype = inst.dtype, .out = numbering_.next_var, .count = inst.number});
+      env_[id] = numbering_.next_var++;
       return;
     case OpCode::index_value: {
       std::vector<Var> indirect;
@@ -526,21 +536,21 @@ void Emitter::emit(ValueId id) {
                         : args.push_back(tail());
       add({.action = Action::check,
            .dtype = DType::int64,
-           .out = next_var_,
+           .out = numbering_.next_var,
            .args = args,
            .count = flat_.node[id],
            .index = at(inst.index),
            .partial = inst.number == 1});
-      env_[id] = next_var_++;
+      env_[id] = numbering_.next_var++;
       return;
     }
     case OpCode::random_bits:
       add({.action = Action::random,
            .dtype = DType::int64,
-           .out = next_var_,
+           .out = numbering_.next_var,
            .args = args,
            .count = inst.number});
-      env_[id] = next_var_++;
+      env_[id] = numbering_.next_var++;
       return;
     default:
       break;
@@ -549,10 +559,10 @@ void Emitter::emit(ValueId id) {
     add({.action = Action::compute,
          .op = inst.op,
          .dtype = inst.dtype,
-         .out = next_var_,
+         .out = numbering_.next_var,
          .args = args,
          .count = static_cast<int64_t>(flat_.body[inst.args[0]].dtype)});
-    env_[id] = next_var_++;
+    env_[id] = numbering_.next_var++;
     return;
   }
   // Predicates compute in the dtype of their operands.

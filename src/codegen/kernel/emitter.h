@@ -18,11 +18,21 @@ loops::OpCode fold_of(loops::OpCode op);
 /// True for functions of many instructions: exponentials, trigonometry, remainders.
 bool is_costly(loops::OpCode op);
 
+/// What the loop nests of one kernel number together.
+struct Numbering {
+  std::map<loops::BufferId, int32_t> arguments;
+  Var next_var = 0;
+  int32_t next_symbol = kFirstFreeBlockSymbol;
+  int32_t arrays = 0;
+};
+
 /// Statements under construction, and the vectors that hold values at this point of them.
 class Emitter {
  public:
+  /// Enters the group's buffers as arguments. The emitters of all loop nests are made before the first
+  /// declares an array.
   Emitter(const loops::Program& program, const schedule::Group& group, const FlatGroup& flat,
-          const Layout& layout, Kernel& kernel);
+          const Layout& layout, Kernel& kernel, Numbering& numbering);
 
   using Body = std::function<void()>;
 
@@ -35,7 +45,7 @@ class Emitter {
   /// Runs body for lo, lo + lanes, ...: with full vectors, then (partial() true) for what is left. A pointer
   /// >= 0 names an access whose full vectors are to be aligned.
   void vector_loop(Symbol symbol, Expr lo, Expr hi, const Body& body, const Statement* aligned = nullptr);
-  Symbol fresh() { return Symbol{SymbolKind::block, next_symbol_++}; }
+  Symbol fresh() { return Symbol{SymbolKind::block, numbering_.next_symbol++}; }
   Symbol let(Expr value);
   int32_t array(DType dtype, int64_t elements, bool scratch = false);
 
@@ -81,17 +91,14 @@ class Emitter {
   const FlatGroup& flat_;
   const Layout& layout_;
   Kernel& kernel_;
+  Numbering& numbering_;
   std::vector<Var> env_;
   std::vector<bool> varies_;
-  std::map<loops::BufferId, int32_t> arguments_;
   bool partial_ = false;
   Var tail_ = -1;
   const Statement* aligned_ = nullptr;  // an access that is aligned in the vectors at hand
   Symbol shifted_;
   int64_t offset_ = 0;
-  Var next_var_ = 0;
-  int32_t next_symbol_ = kFirstFreeBlockSymbol;
-  int32_t arrays_ = 0;
 };
 
 }  // namespace stax::codegen

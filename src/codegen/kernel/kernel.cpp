@@ -1,5 +1,6 @@
 #include "codegen/kernel/kernel.h"
 
+#include <memory>
 #include <set>
 
 #include "codegen/kernel/emitter.h"
@@ -115,11 +116,14 @@ class Nest {
   Passes& passes_;
 };
 
+void collect_symbols(Expr e, std::set<Symbol>& symbols) {
+  for (Symbol symbol : e.symbols())
+    if (symbol.kind == SymbolKind::size || symbol.kind == SymbolKind::unbacked) symbols.insert(symbol);
+}
+
 void collect_symbols(const std::vector<Statement>& list, std::set<Symbol>& symbols) {
   for (const Statement& s : list) {
-    for (Expr e : {s.index, s.end, s.stride, s.step})
-      for (Symbol symbol : e.symbols())
-        if (symbol.kind == SymbolKind::size || symbol.kind == SymbolKind::unbacked) symbols.insert(symbol);
+    for (Expr e : {s.index, s.end, s.stride, s.step}) collect_symbols(e, symbols);
     collect_symbols(s.body, symbols);
     collect_symbols(s.other, symbols);
   }
@@ -146,27 +150,66 @@ Expr grain_of(const schedule::Group& group, const Layout& layout, Expr points, i
   return grain;
 }
 
+/// A loop nest of a kernel, decided up to its statements.
+struct Planned {
+  const schedule::Group& group;
+  FlatGroup flat;
+  Layout layout;
+  std::unique_ptr<Emitter> emitter;
+};
+
+/// Writes its statements to `body`; returns the points of its parallel domain.
+Expr write(Planned& n, std::vector<Statement>& body) {
+  Passes passes(n.group, n.flat, n.layout, *n.emitter);
+  Nest nest(n.group, n.flat, n.layout, *n.emitter, passes);
+  n.emitter->in(body, [&] { nest.write(); });
+  return nest.points();
+}
+
 }  // namespace
 
 Kernel make_kernel(const loops::Program& program, const schedule::Group& group,
                    const schedule::Target& target) {
   STAX_ASSERT(!group.external, "group {} is an external call, not a kernel", group.name);
-  const FlatGroup flat = flatten(program, group);
-  const Layout layout = make_layout(program, group, flat, target);
   Kernel kernel;
   kernel.info.name = group.name;
-  kernel.lanes = layout.lanes;
   kernel.vector_bytes = target.vector_bytes;
   kernel.scalars = program.scalars;
-  Emitter emitter(program, group, flat, layout, kernel);
-  Passes passes(group, flat, layout, emitter);
-  Nest nest(group, flat, layout, emitter, passes);
-  nest.write();
-  const Expr points = nest.points();
-  kernel.info.parallel_extent = layout.serial ? Expr(1) : points;
-  kernel.info.grain = grain_of(group, layout, points, target.processors);
+  std::vector<Planned> nests;
+  nests.reserve(1 + group.later.size());
+  for (size_t k = 0; k <= group.later.size(); ++k) {
+    const schedule::Group& nest = k == 0 ? group : group.later[k - 1];
+    FlatGroup flat = flatten(program, nest);
+    Layout layout = make_layout(program, nest, flat, target);
+    nests.push_back({nest, std::move(flat), std::move(layout), nullptr});
+  }
+  Numbering numbering;
+  for (Planned& n : nests) {
+    n.emitter = std::make_unique<Emitter>(program, n.group, n.flat, n.layout, kernel, numbering);
+  }
+  for (size_t k = 0; k < nests.size(); ++k) {
+    Planned& n = nests[k];
+    std::vector<Statement> body;
+    const Expr points = write(n, body);
+    const KernelPhase phase{n.layout.serial ? Expr(1) : points,
+                            grain_of(n.group, n.layout, points, target.processors)};
+    if (k > 0) {
+      kernel.later.push_back({n.layout.lanes, std::move(body)});
+      kernel.info.later.push_back(phase);
+      continue;
+    }
+    kernel.lanes = n.layout.lanes;
+    kernel.body = std::move(body);
+    kernel.info.parallel_extent = phase.extent;
+    kernel.info.grain = phase.grain;
+  }
   std::set<Symbol> symbols;
   collect_symbols(kernel.body, symbols);
+  for (const LaterNest& n : kernel.later) collect_symbols(n.body, symbols);
+  if (!kernel.later.empty()) {  // the sizes of phases tell which one a call is for
+    collect_symbols(kernel.info.parallel_extent, symbols);
+    for (const KernelPhase& p : kernel.info.later) collect_symbols(p.extent, symbols);
+  }
   kernel.info.symbols.assign(symbols.begin(), symbols.end());
   return kernel;
 }

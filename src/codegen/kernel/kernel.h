@@ -89,14 +89,21 @@ inline constexpr Symbol kBegin{SymbolKind::block, 1}, kEnd{SymbolKind::block, 2}
 /// Number of the first block symbol with no fixed meaning.
 inline constexpr int32_t kFirstFreeBlockSymbol = 8;
 
+/// A loop nest that runs when those before it are done.
+struct LaterNest {
+  int lanes = 16;
+  std::vector<Statement> body;
+};
+
 struct Kernel {
   KernelInfo info;
-  int lanes = 16;
+  int lanes = 16;  // of `body`
   int vector_bytes = 64;
   std::vector<DType> arguments;  // element types, parallel to info.buffers
   std::vector<bool> written;     // parallel to info.buffers
   std::vector<DType> scalars;    // of the program
   std::vector<Statement> body;
+  std::vector<LaterNest> later;  // parallel to info.later
 
   /// The statements as text, one a line, indented.
   std::string str() const;

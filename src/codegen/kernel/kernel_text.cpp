@@ -100,6 +100,11 @@ std::string Kernel::str() const {
   out.line("kernel {} lanes {} parallel {} grain {}", info.name, lanes, info.parallel_extent.str(),
            info.grain.str());
   out.indented([&] { write(body, out); });
+  for (size_t k = 0; k < later.size(); ++k) {
+    out.line("then lanes {} parallel {} grain {}", later[k].lanes, info.later[k].extent.str(),
+             info.later[k].grain.str());
+    out.indented([&] { write(later[k].body, out); });
+  }
   return out.take();
 }
 

@@ -42,15 +42,7 @@ class PlanBuilder {
 
  private:
   std::vector<BufferId> touched(const schedule::Group& group) const {
-    std::vector<BufferId> out;
-    const auto add = [&](BufferId b) {
-      if (std::find(out.begin(), out.end(), b) == out.end()) out.push_back(b);
-    };
-    for (const schedule::Member& m : group.members) {
-      for (BufferId b : program_.nodes[m.node].reads()) add(b);
-      for (BufferId b : program_.nodes[m.node].writes()) add(b);
-    }
-    return out;
+    return schedule::touched_buffers(program_, group);
   }
 
   void find_last_uses() {
@@ -86,8 +78,7 @@ class PlanBuilder {
     }
     for (BufferId b : used) {
       const BufferRole role = program_.buffers[b].role;
-      const bool local = std::find(group.local.begin(), group.local.end(), b) != group.local.end();
-      const bool kept = role == BufferRole::output || role == BufferRole::constant || local;
+      const bool kept = role == BufferRole::output || role == BufferRole::constant;
       if (!kept && last_use_[b] == number) plan_.instructions.push_back(Free{b});
     }
   }

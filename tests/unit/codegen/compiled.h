@@ -28,12 +28,15 @@ class Compiled {
   struct Options {
     int64_t cache_bytes = 32 << 20;
     device::CpuTarget cpu = device::cpu_target();
+    int32_t phases = 1;
   };
   explicit Compiled(std::string_view text) : Compiled(text, Options{}) {}
   Compiled(std::string_view text, const Options& options) : program(loops::parse_program(text)) {
     loops::verify(program);
-    schedule::Target target{
-        .processors = 2, .vector_bytes = options.cpu.vector_bytes, .cache_bytes = options.cache_bytes};
+    schedule::Target target{.processors = 2,
+                            .vector_bytes = options.cpu.vector_bytes,
+                            .cache_bytes = options.cache_bytes,
+                            .phases = options.phases};
     schedule = schedule::make_schedule(program, target);
     module = emit_module(program, schedule.groups, target);
     runtime::CompileFlags flags;
@@ -69,10 +72,15 @@ class Compiled {
       std::vector<long> sizes;
       for (Symbol s : info.symbols) sizes.push_back(symbols.at(s));
       const auto entry = reinterpret_cast<KernelEntry>(library_->symbol(info.name));
-      const long points = value(info.parallel_extent);
-      for (int k = 0; k < pieces; ++k)
-        entry(buffers.data(), sizes.data(), scalars.data(), &status.node, points * k / pieces,
-              points * (k + 1) / pieces);
+      long first = 0;
+      const auto run_phase = [&](long points) {
+        for (int k = 0; k < pieces; ++k)
+          entry(buffers.data(), sizes.data(), scalars.data(), &status.node, first + points * k / pieces,
+                first + points * (k + 1) / pieces);
+        first += points;
+      };
+      run_phase(value(info.parallel_extent));
+      for (const KernelPhase& phase : info.later) run_phase(value(phase.extent));
     }
     return status;
   }

@@ -4,6 +4,7 @@
 
 #include "codegen/kernel/kernel.h"
 #include "loops/parse.h"
+#include "unit/codegen/compiled.h"
 
 namespace stax::codegen {
 namespace {
@@ -69,6 +70,36 @@ node op0 "sum" [i0 < 4096] [r0 < 512]
 )");
   EXPECT_THAT(text, HasSubstr("array float32 p2[4096]"));
   EXPECT_THAT(text, HasSubstr("loop r0 = 0 < 512 step 4"));
+}
+
+// Row sums of 0, 1, 2, ... as float, then the position of the largest as int64: loop nests of other widths.
+// The largest is the last row.
+TEST(Structure, PhasesOfOneKernelMayDifferInLanes) {
+  const Compiled program(R"(
+buffer in0 float32 [37, 19] input
+buffer out0 int64 [] output
+buffer buf0 float32 [37] intermediate
+node op0 "sum" [i0 < 37] [r0 < 19]
+  v0 = load float32 in0[19*i0 + r0]
+  v1 = reduce_sum float32 v0
+  store buf0[i0] v1
+node op1 "argmax" [] [r0 < 37]
+  v0 = load float32 buf0[r0]
+  v1 = reduce_argmax int64 v0
+  store out0[0] v1
+)",
+                         Compiled::Options{.phases = 2});
+  ASSERT_EQ(program.module.kernels.size(), 1u);
+  EXPECT_EQ(program.module.kernels[0].later.size(), 1u);
+  std::vector<float> in(37 * 19);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
+  for (const int pieces : {1, 2, 5, 37}) {
+    int64_t out = -1;
+    program.run({{"in0", in.data()}, {"out0", &out}}, {}, pieces);
+    EXPECT_EQ(out, 36) << pieces;
+  }
+  const Compiled apart(program.program.str());
+  EXPECT_EQ(apart.module.kernels.size(), 2u);
 }
 
 }  // namespace

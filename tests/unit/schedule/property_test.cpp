@@ -211,24 +211,27 @@ void run_in_order(const Program& p, const Memory& memory) {
   }
 }
 
-void run_schedule(const Schedule& s, const Memory& memory, std::mt19937& random) {
-  for (const Group& g : s.groups) {
-    std::vector<std::vector<int64_t>> at;
-    for_each_point(g.ranges, [&](const std::vector<int64_t>& p) { at.push_back(p); });
-    std::shuffle(at.begin(), at.end(), random);
-    for (const auto& p : at) {
-      for (const Member& m : g.members) PointRun(m.body, memory).run(p, g.reduction_ranges, m.over_reduction);
-    }
+void run_group(const Group& g, const Memory& memory, std::mt19937& random) {
+  std::vector<std::vector<int64_t>> at;
+  for_each_point(g.ranges, [&](const std::vector<int64_t>& p) { at.push_back(p); });
+  std::shuffle(at.begin(), at.end(), random);
+  for (const auto& p : at) {
+    for (const Member& m : g.members) PointRun(m.body, memory).run(p, g.reduction_ranges, m.over_reduction);
   }
+  for (const Group& later : g.later) run_group(later, memory, random);
+}
+
+void run_schedule(const Schedule& s, const Memory& memory, std::mt19937& random) {
+  for (const Group& g : s.groups) run_group(g, memory, random);
 }
 
 TEST(ScheduleProperty, KeepsWhatProgramsCompute) {
   constexpr uint32_t kPrograms = 1500;
-  size_t nodes = 0, groups = 0, mutations = 0;
+  size_t nodes = 0, groups = 0, later = 0, mutations = 0;
   for (uint32_t seed = 0; seed < kPrograms; ++seed) {
     const Program p = Generator(seed).make();
     ASSERT_NO_THROW(loops::verify(p)) << "seed " << seed << "\n" << p.str();
-    const Schedule s = make_schedule(p, {});
+    const Schedule s = make_schedule(p, Target{.phases = seed % 2 == 0 ? 1 : 4});
     ASSERT_NO_THROW(verify(s, p)) << "seed " << seed << "\n" << s.str(p);
     Storage expected(p, nullptr), got(p, &s);
     run_in_order(p, expected.memory);
@@ -242,10 +245,12 @@ TEST(ScheduleProperty, KeepsWhatProgramsCompute) {
     }
     nodes += p.nodes.size();
     groups += s.groups.size();
+    for (const Group& g : s.groups) later += g.later.size();
   }
   // The programs exercise what they are meant to: much fuses, not all does, and inputs are written.
   EXPECT_LT(groups, nodes * 3 / 4);
   EXPECT_GT(groups, kPrograms);
+  EXPECT_GT(later, kPrograms / 4);
   EXPECT_GT(mutations, 100u);
 }
 
