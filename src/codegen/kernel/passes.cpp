@@ -629,12 +629,18 @@ void Passes::block_rows(const Ids& ids, const Ids& reduce, Expr lo, Expr hi, int
     for (auto& [id, values] : parts) {
       const OpCode fold = fold_of(flat_.body[id].op);
       const DType dtype = operand_dtype(id);
+      const Var acc = accumulators_.at(id).value[0];
+      // Rows are added in their order, as where accumulators stay in registers: what a sum is does not depend
+      // on how its kernel is laid out. Other columns keep the processor busy meanwhile.
+      const bool in_order = is_floating_point(dtype) && (fold == OpCode::add || fold == OpCode::mul);
+      for (; in_order && values.size() > 1; values.erase(values.begin())) {
+        e_.assign(acc, e_.compute(fold, dtype, {acc, values[0]}));
+      }
       if (values.size() == 4) {
         const Var a = e_.compute(fold, dtype, {values[0], values[1]}),
                   b = e_.compute(fold, dtype, {values[2], values[3]});
         values = {e_.compute(fold, dtype, {a, b})};
       }
-      const Var acc = accumulators_.at(id).value[0];
       e_.assign(acc, e_.compute(fold, dtype, {acc, values[0]}));
     }
     for (ValueId id : running) {
