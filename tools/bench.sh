@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# bench.sh BUILD_DIR: runs every benchmark program, one after another, so that they do not disturb each other.
+# bench.sh BUILD_DIR: runs every benchmark program, one after another, so that they do not disturb each other; then the model
+# against ONNX Runtime, where the Python environment has it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 for program in "$1"/bin/bench_*; do
@@ -7,3 +8,9 @@ for program in "$1"/bin/bench_*; do
   printf '\n=== %s\n' "$(basename "$program")"
   "$program"
 done
+printf '\n=== peers\n'
+if .venv/bin/python -c 'import magika, numpy, onnxruntime' 2>/dev/null; then
+  .venv/bin/python bench/peers.py "$1/bin/stax"
+else
+  echo "bench: .venv has no onnxruntime or no magika (make setup installs them): the model is not compared"
+fi

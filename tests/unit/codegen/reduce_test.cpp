@@ -554,5 +554,23 @@ node op0 "index_add" [i0 < 7, i1 < {0}]
   }
 }
 
+// 1 does not change 2^24 when it is added, but two of them together do: the order shows. Parts of 512 rows
+// are added up by themselves.
+TEST(Reduce, ColumnsAddTheirRowsInOrder) {
+  for (const int64_t columns : {20, 37, 300}) {  // accumulators in registers, and in arrays
+    for (const auto& [rows, expected] : {std::pair{40, 16777216.0f}, {43, 16777216.0f}, {600, 16777304.0f}}) {
+      const Compiled c(
+          fmt::format("buffer in0 float32 [{0}, {1}] input\nbuffer o float32 [{1}] output\n"
+                      "node op0 \"sum\" [i0 < {1}] [r0 < {0}]\n  v0 = load float32 in0[{1}*r0 + i0]\n"
+                      "  v1 = reduce_sum float32 v0\n  store o[i0] v1\n",
+                      rows, columns));
+      std::vector<float> in(static_cast<size_t>(rows * columns), 1), out(static_cast<size_t>(columns));
+      std::fill_n(in.begin(), columns, 16777216.0f);
+      c.run({{"in0", in.data()}, {"o", out.data()}}, {}, 2);
+      for (const float sum : out) ASSERT_EQ(sum, expected) << rows << " rows, " << columns << " columns";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stax::codegen
