@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "compiler/batch.h"
 #include "frontends/onnx_ops.h"
 #include "stax/compile.h"
 #include "stax/error.h"
@@ -230,6 +231,35 @@ TEST(OnnxProgram, ChecksItsInputs) {
   EXPECT_THROW(program({stax::rand({3, 5})}), UserError);
   EXPECT_THROW(program({stax::rand({2})}), UserError);
   EXPECT_THROW(program({zeros({2, 5}, kInt64)}), UserError);
+}
+
+// Shapes, indices and constants are worked out while the model is traced: what is left depends on the input.
+TEST(OnnxProgram, ConstantsAreNoInputsOfWhatIsCompiled) {
+  const OnnxProgram program = Builder()
+                                  .input("x")
+                                  .constant("k", {3, 1, 2})
+                                  .constant("two", {2, 2, 2})
+                                  .node("Mul", {"k", "two"}, {"doubled"})
+                                  .node("Cast", {"doubled"}, {"factors"}, {attribute("to", int64_t{1})})
+                                  .node("Mul", {"x", "factors"}, {"y"})
+                                  .build({"y"});
+  const auto captured = compiler::trace_function([&](const std::vector<Array>& in) { return program(in); },
+                                                 {tensor(std::vector<float>{1, 2, 3})});
+  EXPECT_EQ(captured.graph.inputs.size(), 1u) << captured.graph.str();
+  int calls = 0;
+  for (const graph::Node& node : captured.graph.nodes) calls += node.op != nullptr;
+  EXPECT_EQ(calls, 1) << captured.graph.str();
+  EXPECT_THAT(values(run(program, {tensor(std::vector<float>{1, 2, 3})})), ElementsAre(6, 4, 12));
+}
+
+TEST(OnnxProgram, ReturnedConstantsAreCopies) {
+  const OnnxProgram program = Builder().input("x").constant("k", {3, 1}).build({"k"});
+  const std::vector<Array> x = {tensor(std::vector<float>{0})};
+  program(x)[0].add_(5);
+  EXPECT_THAT(values(program(x)[0]), ElementsAre(3, 1));
+  const auto compiled = compile([&](const std::vector<Array>& in) { return program(in); });
+  compiled(x)[0].add_(5);
+  EXPECT_THAT(values(compiled(x)[0]), ElementsAre(3, 1));
 }
 
 TEST(OnnxModel, IsAFunctionThatCompiles) {
