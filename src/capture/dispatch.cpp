@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <atomic>
+#include <new>
+#include <stdexcept>
 
 #include "ops/table.h"
 #include "support/check.h"
@@ -124,7 +126,13 @@ EagerBackend& eager_backend() {
 std::vector<Tensor> dispatch(const graph::Op& op, Arguments arguments) {
   if (the_trace != nullptr) return the_trace->call(op, std::move(arguments));
   refuse_traced(op, arguments);
-  return eager_backend().call(op, arguments);
+  try {
+    return eager_backend().call(op, arguments);
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+  throw_runtime_error(fmt::format(
+      "{}: out of memory; use smaller inputs, or check the numbers that sizes come from", op.schema.name));
 }
 
 Tensor dispatch_one(const graph::Op& op, Arguments arguments) {

@@ -476,12 +476,18 @@ void FunctionalTrace::write(const Tensor& self, const Tensor& source) {
   STAX_CHECK(!overlaps_itself(value(target).meta()),
              "write: several elements of the tensor that is written lie at one place (it was expanded); "
              "clone it first");
-  Var written = value(from);
-  note_write(*storage, target, written);
   std::vector<Var> before = {storage->base};
   for (size_t k = 0; k + 1 < target.steps.size(); ++k) {
     before.push_back(replay(*storage, std::span(target.steps).first(k + 1)));
   }
+  if (std::any_of(before.begin(), before.end(), [](const Var& v) { return overlaps_itself(v.meta()); })) {
+    // A part of an expanded tensor, itself without overlap: there is no view to go back through, only memory.
+    const TensorMeta meta = target.value.meta();
+    const int64_t offset = target.offset();
+    return write(as_strided({self_holder, meta.sizes, meta.strides, offset}), source_holder);
+  }
+  Var written = value(from);
+  note_write(*storage, target, written);
   for (size_t k = target.steps.size(); k-- > 0;) {
     const ViewStep& step = target.steps[k];
     STAX_ASSERT(step.op->scatter, "the view {} has no scatter rule", step.op->schema.full_name());

@@ -74,12 +74,18 @@ void TracedImpl::become(const Tensor& tensor) {
 
 std::pair<int64_t, int64_t> reach(std::span<const int64_t> sizes, std::span<const int64_t> strides,
                                   int64_t offset) {
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return {offset, offset};
   int64_t low = offset, high = offset;
+  bool overflow = false;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] == 0) return {offset, offset};
-    (strides[d] < 0 ? low : high) += (sizes[d] - 1) * strides[d];
+    int64_t step = 0;
+    overflow |= __builtin_mul_overflow(sizes[d] - 1, strides[d], &step);
+    int64_t& bound = strides[d] < 0 ? low : high;
+    overflow |= __builtin_add_overflow(bound, step, &bound);
   }
-  return {low, high + 1};
+  overflow |= __builtin_add_overflow(high, 1, &high);
+  STAX_CHECK(!overflow, "the tensor's elements do not fit into 64-bit addresses");
+  return {low, high};
 }
 
 }  // namespace stax::capture

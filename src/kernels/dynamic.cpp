@@ -245,13 +245,14 @@ void bincount(Arguments arguments, const AllocateResult& allocate) {
   const std::vector<int64_t> values = read_all<int64_t>(self);
   int64_t bins = least;
   for (const int64_t v : values) {
-    STAX_CHECK(v >= 0, "bincount: expected no negative numbers, got {}", v);
+    STAX_CHECK(v >= 0 && v < INT64_MAX, "bincount: expected numbers in [0, 2^63 - 1), got {}", v);
     bins = std::max(bins, v + 1);
   }
   if (!arguments[1].is_tensor()) {
-    std::vector<int64_t> counts(static_cast<size_t>(bins), 0);
+    int64_t* counts = integers(allocate(DType::int64, {bins}));
+    std::fill_n(counts, bins, 0);
     for (const int64_t v : values) ++counts[v];
-    return write_integers(allocate, counts, {bins});
+    return;
   }
   const TensorView& weights = arguments[1].tensor();
   STAX_CHECK(weights.sizes == self.sizes, "bincount: expected as many weights as numbers, got {} and {}",
@@ -337,7 +338,9 @@ void one_hot(Arguments arguments, const AllocateResult& allocate) {
   const std::vector<int64_t> values = read_all<int64_t>(self);
   STAX_CHECK(!values.empty(), "one_hot: an empty tensor has no largest class; pass num_classes");
   STAX_CHECK(*std::min_element(values.begin(), values.end()) >= 0, "one_hot: classes must not be negative");
-  const int64_t classes = *std::max_element(values.begin(), values.end()) + 1;
+  const int64_t largest = *std::max_element(values.begin(), values.end());
+  STAX_CHECK(largest < INT64_MAX, "one_hot: the class {} is too large", largest);
+  const int64_t classes = largest + 1;
   std::vector<int64_t> sizes = self.sizes;
   sizes.push_back(classes);
   const TensorView out = allocate(DType::int64, sizes);

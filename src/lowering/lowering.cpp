@@ -1,7 +1,9 @@
 #include "lowering/lowering.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -121,6 +123,9 @@ ValueId Lowering::reindex(ValueId root, const Index& index, ValueId mask) {
       }
     }
     copy[v] = body_.add(std::move(inst));
+    if (const auto known = checkers_.find(v); known != checkers_.end()) {
+      checkers_.try_emplace(copy[v], known->second);
+    }
   }
   return copy[root];
 }
@@ -164,7 +169,31 @@ Expr Lowering::checked(V v, Expr size, bool wrap) {
   inst.args = {cast(v, DType::int64).id};
   inst.index = size;
   inst.number = wrap ? 1 : 0;
-  return Expr(Symbol{SymbolKind::indirect, body_.add(std::move(inst))});
+  const ValueId id = body_.add(std::move(inst));
+  checkers_.try_emplace(id, origin_);
+  return Expr(Symbol{SymbolKind::indirect, id});
+}
+
+void Lowering::set_origin(std::string origin) {
+  constexpr std::string_view helper = "_formula";  // rows that only other rows call
+  if (origin.ends_with(helper)) origin.resize(origin.size() - helper.size());
+  origin_ = std::move(origin);
+}
+
+/// The operators whose indices a node checks, given which values of body_ it copies, and the one that it is
+/// credited to.
+std::string Lowering::origin_of(const std::vector<ValueId>& copies) const {
+  std::vector<std::string> names;
+  for (const auto& [value, name] : checkers_) {
+    const bool copied =
+        value < static_cast<ValueId>(copies.size()) && copies[static_cast<size_t>(value)] >= 0;
+    if (copied && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  const bool only_copies = origin_ == "copy" || origin_ == "copy_";
+  if (names.empty() || (!only_copies && std::find(names.begin(), names.end(), origin_) == names.end())) {
+    names.push_back(origin_);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 V Lowering::constant(DType dtype, double value) {
@@ -281,7 +310,7 @@ void Lowering::emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges
   }
   loops::Node node;
   node.name = fmt::format("op{}", program_.nodes.size());
-  node.origin = origin_;
+  node.origin = origin_of(copy);
   node.ranges = std::move(ranges);
   node.reduction_ranges = std::move(reduction_ranges);
   node.body = out.take();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -124,8 +125,9 @@ class Lowering {
                              const std::vector<graph::TensorMeta>& results);
 
   loops::Program& program() { return program_; }
-  /// Operator that the nodes emitted from now on are credited to.
-  void set_origin(std::string origin) { origin_ = std::move(origin); }
+  /// Operator that the nodes emitted from now on are credited to. A node that checks indices names the
+  /// operators that they belong to as well.
+  void set_origin(std::string origin);
 
  private:
   struct Store {
@@ -141,6 +143,7 @@ class Lowering {
   std::vector<Lazy> reduce_split(const Reduction& reduction, loops::OpCode combine, const Split& split,
                                  bool exact);
   V identity(loops::OpCode op, DType dtype);
+  std::string origin_of(const std::vector<loops::ValueId>& copies) const;
   loops::ValueId reindex(loops::ValueId root, const Index& index, loops::ValueId mask);
   void emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges, const std::vector<Store>& stores);
 
@@ -149,6 +152,7 @@ class Lowering {
   loops::Program program_;
   loops::BodyBuilder body_;  // formulas of all lazy tensors
   std::string origin_;
+  std::map<loops::ValueId, std::string> checkers_;  // of check_index values: the operators they belong to
 };
 
 /// What a program's results are: views of its output buffers, or of the caller's inputs.

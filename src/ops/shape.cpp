@@ -87,15 +87,15 @@ Metas cat_meta(ShapeEnv& env, const MetaArgs& args) {
   return {graph::dense(all.dtype, all.sizes, all.parts[0].device)};
 }
 
-Lazies lower_cat(Lowering& lowering, const LazyArgs& args) {
-  const Joined<Lazy> all = joined(args);
-  const std::vector<Lazy>& parts = all.parts;
-  const int64_t dim = all.dim;
-  const DType dtype = all.dtype;
-  return {lowering.pointwise(dtype, all.sizes, [&](const Index& i) {
+/// Parts side by side along `dim`: every element finds its part.
+Lazy side_by_side(Lowering& lowering, DType dtype, std::span<const Lazy> parts, int64_t dim) {
+  Exprs sizes = parts[0].sizes;
+  sizes[dim] = Expr(0);
+  for (const Lazy& p : parts) sizes[dim] = sizes[dim] + p.sizes[dim];
+  return lowering.pointwise(dtype, sizes, [&](const Index& i) {
     // From the last part to the first: each is read where the index lies before its end, the rest elsewhere.
     V value;
-    Expr end = all.sizes[dim];
+    Expr end = sizes[dim];
     for (size_t k = parts.size(); k-- > 0;) {
       const Expr start = end - parts[k].sizes[dim];
       end = start;
@@ -112,7 +112,34 @@ Lazies lower_cat(Lowering& lowering, const LazyArgs& args) {
       value = lowering.masked_load(parts[k], at, bitwise_and(inside, before_end), other);
     }
     return value;
-  })};
+  });
+}
+
+/// The same for many parts, a few of them at a time: the work of an element and the size of a kernel do not
+/// grow with their number.
+Lazy side_by_side_in_groups(Lowering& lowering, DType dtype, std::span<const Lazy> parts, int64_t dim) {
+  constexpr size_t kGroup = 16;
+  Exprs sizes = parts[0].sizes;
+  sizes[dim] = Expr(0);
+  for (const Lazy& p : parts) sizes[dim] = sizes[dim] + p.sizes[dim];
+  const Lazy whole = lowering.new_tensor(dtype, sizes, graph::contiguous_strides(sizes));
+  Lazy region = whole;
+  for (size_t k = 0; k < parts.size(); k += kGroup) {
+    const Lazy group =
+        side_by_side(lowering, dtype, parts.subspan(k, std::min(kGroup, parts.size() - k)), dim);
+    region.sizes = group.sizes;
+    lowering.store_to(region, group);
+    region.offset = region.offset + region.strides[dim] * group.sizes[dim];
+  }
+  return whole;
+}
+
+Lazies lower_cat(Lowering& lowering, const LazyArgs& args) {
+  constexpr size_t kMostInOneKernel = 32;
+  const Joined<Lazy> all = joined(args);
+  return {all.parts.size() > kMostInOneKernel
+              ? side_by_side_in_groups(lowering, all.dtype, all.parts, all.dim)
+              : side_by_side(lowering, all.dtype, all.parts, all.dim)};
 }
 
 Vars stack(Builder& b, const VarArgs& a) {

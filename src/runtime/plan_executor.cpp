@@ -290,9 +290,9 @@ void PlanExecutor::Run::call_external(int32_t k) {
 }
 
 void PlanExecutor::Run::raise_index_error() const {
-  throw_user_error(fmt::format(
-      "[{}] index {} is out of range for a dimension of size {}; expected an index below the size",
-      plan_.plan.origins.at(status_.node), status_.value, status_.size));
+  throw_user_error(
+      fmt::format("[{}] index {} is out of range for a dimension of size {}; check the indices passed to it",
+                  plan_.plan.origins.at(status_.node), status_.value, status_.size));
 }
 
 PlanExecutor::PlanExecutor(codegen::Plan plan, const Machine& machine)

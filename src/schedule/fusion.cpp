@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "support/check.h"
 
@@ -219,17 +220,24 @@ class Fuser {
   std::map<Key, Candidate> cache_;
 };
 
+/// Groups that touch one buffer. Of a buffer that very many groups touch, only those that come soon after
+/// each other are paired, and each with the one before all: every pair would take quadratic time and memory.
 std::set<Fuser::Key> Fuser::pairs() const {
+  constexpr size_t kVeryMany = 64, kNear = 8;
   std::set<Key> out;
   for (const auto& [buffer, nodes] : touched_by_) {
-    std::set<int32_t> groups;
+    std::vector<int32_t> groups;  // in the order of their first nodes
     for (int32_t n : nodes) {
-      if (!groups_[group_of_[n]].external) groups.insert(group_of_[n]);
+      if (!groups_[group_of_[n]].external) groups.push_back(group_of_[n]);
     }
-    for (int32_t a : groups) {
-      for (int32_t b : groups) {
-        if (a != b && groups_[a].nodes[0].node < groups_[b].nodes[0].node) out.insert({a, b});
-      }
+    const auto first_node = [&](int32_t g) { return groups_[g].nodes[0].node; };
+    std::sort(groups.begin(), groups.end(),
+              [&](int32_t a, int32_t b) { return first_node(a) < first_node(b); });
+    groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+    for (size_t a = 0; a < groups.size(); ++a) {
+      const bool all = a == 0 || groups.size() <= kVeryMany;
+      const size_t end = all ? groups.size() : std::min(groups.size(), a + 1 + kNear);
+      for (size_t b = a + 1; b < end; ++b) out.insert({groups[a], groups[b]});
     }
   }
   return out;
@@ -359,7 +367,8 @@ int64_t Fuser::saving(const FusionGroup& a, const FusionGroup& b) const {
 bool Fuser::reaches(int32_t from, int32_t to) const {
   // Walks backwards from `to`: dependences are listed by their later end.
   std::vector<int32_t> stack{to};
-  std::set<int32_t> seen{to};
+  std::vector<char> seen(groups_.size(), 0);
+  seen[to] = 1;
   while (!stack.empty()) {
     const int32_t g = stack.back();
     stack.pop_back();
@@ -368,7 +377,7 @@ bool Fuser::reaches(int32_t from, int32_t to) const {
         const int32_t before = group_of_[d];
         if (before == from && g != to) return true;
         if (before == from) continue;
-        if (seen.insert(before).second) stack.push_back(before);
+        if (!std::exchange(seen[before], 1)) stack.push_back(before);
       }
     }
   }

@@ -1,6 +1,7 @@
 #include "schedule/iteration_space.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace stax::schedule {
 
@@ -84,8 +85,7 @@ class Unifier {
   }
 
   /// Pairs axes so that both accesses become one expression; false, with nothing changed, if none do.
-  bool match(const AccessPair& pair) {
-    const std::optional<Linear> a = linear(pair.first, *spaces_[0]), b = linear(pair.second, *spaces_[1]);
+  bool match(const std::optional<Linear>& a, const std::optional<Linear>& b) {
     if (!a || !b || !(a->offset == b->offset)) return false;
     for (const Piece& p : pieces_) {
       if (!(a->strides[p.axis[0]] * p.multiple[0] == b->strides[p.axis[1]] * p.multiple[1])) return false;
@@ -95,6 +95,9 @@ class Unifier {
     *this = before;
     return false;
   }
+
+  /// Whether every axis has its partner, so that no access changes anything any more.
+  bool complete() const { return open(0, true).empty() && open(1, true).empty(); }
 
   /// Pairs what is left by position, innermost first. Reduction axes of one side may stay without partner.
   bool match_rest() {
@@ -248,9 +251,16 @@ std::optional<Unified> Unifier::finish(std::string& why) const {
 std::optional<Unified> unify(const Space& first, const Space& second, const std::vector<AccessPair>& pairs,
                              std::string& why) {
   Unifier unifier(first, second);
+  std::unordered_map<const void*, std::optional<Linear>> known[2];  // an access comes in many pairs
+  const auto linear_of = [&](int side, Expr index) -> const std::optional<Linear>& {
+    const auto [at, added] = known[side].try_emplace(index.node());
+    if (added) at->second = linear(index, side == 0 ? first : second);
+    return at->second;
+  };
   for (const bool required : {true, false}) {
     for (const AccessPair& pair : pairs) {
-      if (pair.required == required) unifier.match(pair);
+      if (unifier.complete()) break;
+      if (pair.required == required) unifier.match(linear_of(0, pair.first), linear_of(1, pair.second));
     }
   }
   if (!unifier.match_rest()) {

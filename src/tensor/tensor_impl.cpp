@@ -106,6 +106,7 @@ int64_t span_of(const Extents& extents, int64_t* lowest = nullptr) {
     int64_t& bound = reach < 0 ? low : high;
     overflow = overflow || __builtin_add_overflow(bound, reach, &bound);
   }
+  overflow = overflow || high == INT64_MAX;
   STAX_CHECK(empty || !overflow, "the tensor's elements do not fit into 64-bit addresses");
   if (lowest != nullptr) *lowest = low;
   return empty ? 0 : high + 1;
@@ -146,9 +147,9 @@ Tensor new_view(const StridedImpl& base, DType dtype, Extents extents, int64_t o
   int64_t lowest = 0;
   const int64_t span = span_of(extents, &lowest);
   const int64_t capacity = base.storage()->bytes() / itemsize(dtype);
-  STAX_CHECK(span == 0 || (offset + lowest >= 0 && offset <= capacity - span),
-             "a view of elements {} to {} reaches outside its storage of {} elements", offset + lowest,
-             offset + span - 1, capacity);
+  STAX_CHECK(span == 0 || (offset >= 0 && offset + lowest >= 0 && offset <= capacity - span),
+             "a view of {} elements from element {} on reaches outside its storage of {} elements", span,
+             offset, capacity);
   return Tensor(detail::ImplPtr(new StridedImpl(dtype, std::move(extents), offset, base.storage())));
 }
 
