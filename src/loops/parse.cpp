@@ -246,7 +246,9 @@ class ProgramParser {
 
   void binding(Line& l) {
     SymbolBinding b;
-    b.symbol = parse_expr(l.word("a symbol")).symbol();
+    const Expr symbol = parse_expr(l.word("a symbol"));
+    if (symbol.kind() != ExprKind::symbol) l.fail(fmt::format("a symbol instead of {}", symbol.str()));
+    b.symbol = symbol.symbol();
     constexpr std::string_view parts[] = {"size", "stride", "value"};
     const auto* found = std::find(std::begin(parts), std::end(parts), l.word("size, stride or value"));
     if (found == std::end(parts)) l.fail("size, stride or value");

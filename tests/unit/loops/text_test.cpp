@@ -1,7 +1,9 @@
 // The text form of programs reads back to the same program.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 
 #include "loops/constant_text.h"
 #include "loops/parse.h"
@@ -93,6 +95,7 @@ TEST(LoopText, ErrorsNameTheLine) {
            {"buffer a float32 [1] input\nnode n [i0 < 1]\nv0 = neg float32 v7", "defined before it"},
            {"node n [i0 < 1]\nv0 = load float32 a[0]", "declared buffer"},
            {"node n [i1 < 1]", "i0 <"},
+           {"bind s0-1 size 0 1", "line 1: expected a symbol instead of s0 - 1"},
            {"v0 = neg float32 v1", "declaration"},
            {"node n \"abc", "closing quote"}}) {
     try {
@@ -102,6 +105,81 @@ TEST(LoopText, ErrorsNameTheLine) {
       EXPECT_NE(std::string(e.what()).find(words), std::string::npos) << e.what();
     }
   }
+}
+
+/// The text with a few changes: bytes, words and lines removed, doubled or put elsewhere.
+std::string damaged(std::string text, std::mt19937& random) {
+  const auto below = [&](size_t n) { return n == 0 ? 0 : random() % n; };
+  constexpr std::string_view kPieces[] = {"0",
+                                          "-1",
+                                          "9223372036854775808",
+                                          "[",
+                                          "]",
+                                          "\"",
+                                          "%",
+                                          "//",
+                                          "i0",
+                                          "t9",
+                                          "mask",
+                                          "number",
+                                          "none",
+                                          "\n",
+                                          "{",
+                                          ";",
+                                          "node op9 [i0 < 0]\n",
+                                          "v3",
+                                          "c0",
+                                          "\0"};
+  for (size_t k = 1 + below(3); k > 0 && !text.empty(); --k) {
+    const size_t at = below(text.size()), end = std::min(text.size(), text.find_first_of(" \n", at) + 1);
+    switch (below(6)) {
+      case 0:
+        text[at] = static_cast<char>(random());
+        break;
+      case 1:
+        text.erase(at, std::max<size_t>(end, at) - at);
+        break;
+      case 2:
+        text.insert(at, kPieces[below(std::size(kPieces))]);
+        break;
+      case 3:
+        text.insert(below(text.size()), text.substr(at, 1 + below(40)));
+        break;
+      case 4:
+        text.resize(at);
+        break;
+      case 5: {
+        const size_t line = text.rfind('\n', at) + 1;  // 0 for the first one
+        text.erase(line, text.find('\n', at) - line);
+        break;
+      }
+    }
+  }
+  return text;
+}
+
+// Changed anywhere: a UserError, or a program that the verifier refuses or accepts and that prints.
+TEST(LoopText, SurvivesDamage) {
+  std::mt19937 random(2026);
+  int read = 0, refused = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string text = damaged(std::string(kEverything), random);
+    try {
+      const Program program = parse_program(text);
+      EXPECT_FALSE(program.str().empty());
+      ++read;
+      try {
+        verify(program);
+      } catch (const InternalError&) {  // what it says of a program that does not hold together
+      }
+    } catch (const UserError&) {
+      ++refused;
+    } catch (const std::exception& error) {
+      FAIL() << "round " << i << " of seed 2026: " << error.what() << "\n" << text;
+    }
+  }
+  EXPECT_GT(read, 1'000);
+  EXPECT_GT(refused, 1'000);
 }
 
 TEST(LoopText, Expressions) {
