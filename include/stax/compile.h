@@ -8,7 +8,8 @@
 // The first call with arguments of a kind runs the function once on tensors that record what is done to them,
 // compiles the record, and runs it; later calls of that kind run the compiled program only. What counts as a
 // kind: dtypes, devices, shapes, strides, which arguments share memory, and the values of all arguments that
-// are neither tensors nor Scalars.
+// are neither tensors nor Scalars nor SymInts. With `dynamic` shapes and strides do not count, but what the
+// function decided about them does: see docs/dynamic-shapes.md.
 //
 // C++ cannot look into a closure: a tensor that the function captures is followed through in-place updates
 // only, and a captured number is a constant. What changes, or is bound anew, has to be an argument, or a
@@ -26,11 +27,15 @@
 #include <vector>
 
 #include "stax/api.h"
+#include "stax/dim.h"
 #include "stax/tree.h"
 
 namespace stax {
 
 struct CompileOptions {
+  /// One program serves all sizes for which the function takes the same decisions. Sizes 0 and 1 are numbers
+  /// still.
+  bool dynamic = false;
   /// The whole function has to become one graph: reading a value inside it is an error.
   bool fullgraph = false;
   /// Everything has to become kernels of its own: what cannot is an error instead of a slower way. Implies
@@ -38,6 +43,9 @@ struct CompileOptions {
   bool strict_native = false;
   /// "stax", or "debug": runs the recorded graph operator by operator, with no compilation.
   std::string backend = "stax";
+  /// With `dynamic`: what is declared about single dimensions. A declared dimension that the function turns
+  /// out to fix is an error, and so is a size outside its declared range.
+  DynamicShapes dynamic_shapes = {};
 };
 
 /// What a compiled function keeps for one kind of arguments.
@@ -74,12 +82,14 @@ class FunctionCall {
  public:
   virtual ~FunctionCall() = default;
   /// Runs the function with these tensors and numbers in the place of the call's own, and keeps the result.
-  virtual void run(std::span<const Tensor> tensors, std::span<const Scalar> numbers) = 0;
+  virtual void run(std::span<const Tensor> tensors, std::span<const Scalar> numbers,
+                   std::span<const SymInt> integers) = 0;
   /// Runs it as it is.
   virtual void run_plain() = 0;
   /// The leaves of the kept result, in order.
-  virtual void leaves(std::vector<Tensor*>& tensors, std::vector<Scalar*>& numbers) = 0;
-  /// The kept result, without its tensors.
+  virtual void leaves(std::vector<Tensor*>& tensors, std::vector<Scalar*>& numbers,
+                      std::vector<SymInt*>& integers) = 0;
+  /// The kept result, without its tensors and what else differs from call to call.
   virtual std::shared_ptr<const void> take_prototype() = 0;
 };
 
@@ -87,8 +97,10 @@ class FunctionCall {
 struct CallResults {
   const void* prototype = nullptr;    ///< null: the FunctionCall keeps the result itself
   std::shared_ptr<const void> owner;  ///< of an artifact that is not stored
-  const char* wanted = nullptr;       ///< for each leaf (tensors, then numbers) whether it is in `tensors`
+  /// For each leaf (tensors, then numbers, then integers): 1 where it is in `tensors`, 2 in `integers`.
+  const char* wanted = nullptr;
   ShortList<Tensor, 4> tensors;
+  ShortList<int64_t, 4> integers;
 };
 
 STAX_API bool is_tracing();
@@ -121,13 +133,15 @@ class TypedCall final : public FunctionCall {
   using Result = ResultOf<F, A...>;
   TypedCall(F& function, const A&... arguments) : function_(function), arguments_(arguments...) {}
 
-  void run(std::span<const Tensor> tensors, std::span<const Scalar> numbers) override {
+  void run(std::span<const Tensor> tensors, std::span<const Scalar> numbers,
+           std::span<const SymInt> integers) override {
     std::tuple<A...> copy = arguments_;
-    size_t next_tensor = 0, next_number = 0;
+    size_t next_tensor = 0, next_number = 0, next_integer = 0;
     LeafVisitor replace{[&](Tensor& t) {
                           if (t.defined()) t = tensors[next_tensor++];
                         },
-                        [&](Scalar& s) { s = numbers[next_number++]; }};
+                        [&](Scalar& s) { s = numbers[next_number++]; },
+                        [&](SymInt& i) { i = integers[next_integer++]; }};
     std::apply([&](auto&... a) { (walk(replace, a), ...); }, copy);
     std::apply([&](auto&... a) { invoke(a...); }, copy);
   }
@@ -135,14 +149,19 @@ class TypedCall final : public FunctionCall {
     std::tuple<A...> copy = arguments_;
     std::apply([&](auto&... a) { invoke(a...); }, copy);
   }
-  void leaves(std::vector<Tensor*>& tensors, std::vector<Scalar*>& numbers) override {
-    LeafVisitor collect{[&](Tensor& t) { tensors.push_back(&t); }, [&](Scalar& s) { numbers.push_back(&s); }};
+  void leaves(std::vector<Tensor*>& tensors, std::vector<Scalar*>& numbers,
+              std::vector<SymInt*>& integers) override {
+    LeafVisitor collect{[&](Tensor& t) { tensors.push_back(&t); }, [&](Scalar& s) { numbers.push_back(&s); },
+                        [&](SymInt& i) { integers.push_back(&i); }};
     walk_result(collect);
   }
   std::shared_ptr<const void> take_prototype() override {
     LeafVisitor clear{[](Tensor& t) { t = Tensor(); },
                       [](Scalar& s) {
-                        if (s.traced()) s = Scalar();
+                        if (s.is_symbolic()) s = Scalar();
+                      },
+                      [](SymInt& i) {
+                        if (i.is_symbolic()) i = SymInt();
                       }};
     walk_result(clear);
     return std::make_shared<Result>(std::move(*result_));
@@ -153,17 +172,26 @@ class TypedCall final : public FunctionCall {
   static Result assemble(CallResults& results) {
     Result result = *static_cast<const Result*>(results.prototype);
     if constexpr (!std::is_same_v<Result, Nothing>) {
-      size_t leaf = 0, next = 0;
+      // Three walks: a result's tensors come first, whatever stands between them.
+      size_t leaf = 0, next = 0, next_integer = 0;
       LeafVisitor tensors{[&](Tensor& t) {
                             if (results.wanted[leaf++]) t = std::move(results.tensors[next++]);
                           },
-                          [](Scalar&) {}};
+                          [](Scalar&) {}, [](SymInt&) {}};
       walk(tensors, result);
       LeafVisitor numbers{[](Tensor&) {},
                           [&](Scalar& s) {
-                            if (results.wanted[leaf++]) s = results.tensors[next++].item();
-                          }};
+                            const char from = results.wanted[leaf++];
+                            if (from == 1) s = results.tensors[next++].item();
+                            if (from == 2) s = Scalar(results.integers[next_integer++]);
+                          },
+                          [](SymInt&) {}};
       walk(numbers, result);
+      LeafVisitor integers{[](Tensor&) {}, [](Scalar&) {},
+                           [&](SymInt& i) {
+                             if (results.wanted[leaf++]) i = results.integers[next_integer++];
+                           }};
+      walk(integers, result);
     }
     return result;
   }

@@ -1,6 +1,6 @@
 // How compiled functions take arguments and results apart.
 //
-// Leaves are tensors, numbers and text. Between them may stand std::vector, array, tuple, pair, optional and
+// Leaves are tensors, numbers, sizes and text. Between them may stand std::vector, array, tuple, pair, optional and
 // map, and structs for which Traversable is specialised:
 //
 //   struct Layer { stax::Tensor weight, bias; };
@@ -53,8 +53,8 @@ concept Described = requires(T& value) {
 };
 
 /// Calls the visitor for every leaf of `value`, in a fixed order: visitor.tensor(Tensor&),
-/// visitor.number(Scalar&), visitor.word(uint64_t), visitor.text(string_view). Words and text also say which
-/// shape the containers have.
+/// visitor.number(Scalar&), visitor.integer(SymInt&), visitor.word(uint64_t), visitor.text(string_view).
+/// Words and text also say which shape the containers have.
 template <class V, class T>
 void walk(V& visitor, T& value) {
   using U = std::remove_const_t<T>;
@@ -63,7 +63,7 @@ void walk(V& visitor, T& value) {
   } else if constexpr (std::is_same_v<U, Scalar>) {
     visitor.number(value);
   } else if constexpr (std::is_same_v<U, SymInt>) {
-    visitor.word(static_cast<uint64_t>(static_cast<int64_t>(value)));
+    visitor.integer(value);
   } else if constexpr (std::is_floating_point_v<U>) {
     visitor.word(std::bit_cast<uint64_t>(static_cast<double>(value)));
   } else if constexpr (std::is_integral_v<U> || std::is_enum_v<U>) {
@@ -136,6 +136,7 @@ class ShortList {
 struct Leaves {
   ShortList<const Tensor*, 12> tensors;
   ShortList<const Scalar*, 4> numbers;
+  ShortList<int64_t, 4> integers;
   ShortList<uint64_t, 16> words;
 };
 
@@ -149,6 +150,7 @@ struct LeafCollector {
     word(static_cast<uint64_t>(value.kind()));
     leaves.numbers.add(&value);
   }
+  void integer(const SymInt& value) { leaves.integers.add(value.value()); }
   void word(uint64_t value) { leaves.words.add(value); }
   void text(std::string_view value) {
     word(value.size());
@@ -162,18 +164,20 @@ struct LeafCollector {
   }
 };
 
-/// Visits the tensors and numbers only.
-template <class OnTensor, class OnNumber>
+/// Visits the tensors, numbers and integers only.
+template <class OnTensor, class OnNumber, class OnInteger>
 struct LeafVisitor {
   OnTensor on_tensor;
   OnNumber on_number;
+  OnInteger on_integer;
   void tensor(Tensor& value) { on_tensor(value); }
   void number(Scalar& value) { on_number(value); }
+  void integer(SymInt& value) { on_integer(value); }
   void word(uint64_t) {}
   void text(std::string_view) {}
 };
-template <class A, class B>
-LeafVisitor(A, B) -> LeafVisitor<A, B>;
+template <class A, class B, class C>
+LeafVisitor(A, B, C) -> LeafVisitor<A, B, C>;
 
 }  // namespace detail
 }  // namespace stax

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "capture/input_symbols.h"
 #include "graph/graph.h"
 #include "stax/tensor.h"
 
@@ -38,7 +39,10 @@ struct Captured {
   std::shared_ptr<ShapeEnv> env;
   std::vector<CapturedInput> inputs;    // parallel to graph.inputs
   std::vector<CapturedOutput> outputs;  // parallel to the results
-  int64_t random_count = 0;             // counters that a run draws from the generator
+  Expr random_count;                    // counters that a run draws from the generator
+  InputSymbols symbols;                 // what stood for the arguments
+  std::vector<Expr> integers;           // what the function returned as sizes
+  std::vector<char> used;               // by tensor argument: the graph reads it, or memory that it shares
   std::vector<char> offset_matters;     // by tensor argument: the graph holds for this storage offset only
   std::vector<char> number_matters;     // by number argument: the graph holds for this value only
 };

@@ -87,7 +87,23 @@ Captured FunctionalTrace::finish(std::span<const Tensor> results) {
   out.number_matters = number_matters_;
   state_ = State::finished;
   drop_unused(out);
+  find_used(out);
   return out;
+}
+
+void FunctionalTrace::find_used(Captured& out) const {
+  const auto same_memory = [](const Tensor& a, const Tensor& b) {
+    return a.impl()->storage_id() == b.impl()->storage_id();
+  };
+  out.used.assign(arguments_.size(), 0);
+  for (size_t k = 0; k < arguments_.size(); ++k) {
+    for (const CapturedInput& input : out.inputs) {
+      if (input.number >= 0) continue;
+      const Tensor& source =
+          input.argument >= 0 ? arguments_[static_cast<size_t>(input.argument)] : input.tensor;
+      if (same_memory(arguments_[k], source)) out.used[k] = 1;
+    }
+  }
 }
 
 std::shared_ptr<FunctionalTrace> FunctionalTrace::start(TraceOptions options) {

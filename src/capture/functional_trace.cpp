@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "ops/table.h"
 #include "support/check.h"
@@ -21,32 +22,30 @@ using graph::VarArgs;
 
 namespace {
 
-std::vector<int64_t> numbers(const std::vector<Expr>& list) {
-  std::vector<int64_t> out;
-  for (Expr e : list) out.push_back(e.value());
-  return out;
-}
-
 /// Offset 0: what the graph computes does not depend on where in its storage a tensor begins.
 TensorMeta meta_of(const StridedImpl& tensor) {
   return {tensor.dtype(), tensor.device(), to_exprs(tensor.sizes()), to_exprs(tensor.strides()), Expr(0)};
 }
 
-std::pair<int64_t, int64_t> reach_of(const TensorMeta& meta, int64_t offset) {
-  return reach(numbers(meta.sizes), numbers(meta.strides), offset);
-}
-
-bool overlaps_itself(const TensorMeta& meta) {
-  std::vector<std::pair<int64_t, int64_t>> dims;
+/// Whether two indices may reach one element. Decided for all sizes that the guards let through.
+bool overlaps_itself(ShapeEnv& env, const TensorMeta& meta) {
+  struct DimReach {
+    Expr stride, last;  // last: of the indices
+    int64_t order;
+  };
+  std::vector<DimReach> dims;
   for (size_t d = 0; d < meta.sizes.size(); ++d) {
-    if (meta.sizes[d].is(0)) return false;
-    if (!meta.sizes[d].is(1)) dims.emplace_back(std::abs(meta.strides[d].value()), meta.sizes[d].value());
+    if (env.decide(eq(meta.sizes[d], 0))) return false;
+    if (env.decide(eq(meta.sizes[d], 1))) continue;
+    const Expr stride = env.decide(lt(meta.strides[d], 0)) ? -meta.strides[d] : meta.strides[d];
+    dims.push_back({stride, meta.sizes[d] - 1, env.hint(stride).value_or(0)});
   }
-  std::sort(dims.begin(), dims.end());
-  int64_t end = 0;
-  for (const auto& [stride, length] : dims) {
-    if (stride <= end) return true;
-    end += stride * (length - 1);
+  std::stable_sort(dims.begin(), dims.end(),
+                   [](const DimReach& a, const DimReach& b) { return a.order < b.order; });
+  Expr end = 0;
+  for (const DimReach& dim : dims) {
+    if (env.decide(le(dim.stride, end))) return true;
+    end = end + dim.stride * dim.last;
   }
   return false;
 }
@@ -99,8 +98,17 @@ void FunctionalTrace::detach(TracedImpl* impl) {
 }
 
 int64_t FunctionalTrace::fix(Expr value) {
-  STAX_ASSERT(value.is_constant(), "a symbolic size {} in a trace of fixed shapes", value.str());
-  return value.value();
+  return env_->specialize(value);
+}
+
+std::vector<int64_t> FunctionalTrace::fix(const std::vector<Expr>& list) {
+  std::vector<int64_t> out;
+  for (const Expr e : list) out.push_back(fix(e));
+  return out;
+}
+
+std::pair<int64_t, int64_t> FunctionalTrace::reach_of(const TensorMeta& meta, int64_t offset) {
+  return reach(fix(meta.sizes), fix(meta.strides), offset);
 }
 
 bool FunctionalTrace::decide(const Condition& condition) {
@@ -123,15 +131,18 @@ FunctionalTrace::StoragePtr FunctionalTrace::new_storage(Var base) {
   storage->base = base;
   storage->meta = base.meta();
   storage->meta.offset = 0;
-  storage->capacity = reach_of(storage->meta, 0).second;
   return storage;
 }
 
-Tensor FunctionalTrace::argument(const Tensor& tensor, int32_t position) {
+Tensor FunctionalTrace::argument(const Tensor& tensor, int32_t position, const TensorMeta& meta) {
   STAX_ASSERT(position == static_cast<int32_t>(arguments_.size()), "argument {} out of order", position);
   arguments_.push_back(unwrapped(tensor));
   offset_matters_.push_back(0);
-  return lift(tensor);
+  return lift(tensor, &meta);
+}
+
+Tensor FunctionalTrace::argument(const Tensor& tensor, int32_t position) {
+  return argument(tensor, position, meta_of(strided(unwrapped(tensor))));
 }
 
 Scalar FunctionalTrace::number(const Scalar& value, int32_t position) {
@@ -149,10 +160,10 @@ Scalar FunctionalTrace::number(const Scalar& value, int32_t position) {
   return Scalar(value.kind(), tensor.impl_ptr());
 }
 
-Tensor FunctionalTrace::lift(const Tensor& given) {
+Tensor FunctionalTrace::lift(const Tensor& given, const TensorMeta* meta) {
   const Tensor tensor = unwrapped(given);
   if (const auto known = lifted_.find(tensor.impl()); known != lifted_.end()) return known->second;
-  const Tensor result = lift_new(tensor);
+  const Tensor result = lift_new(tensor, meta != nullptr ? *meta : meta_of(strided(tensor)));
   lifted_.emplace(tensor.impl(), result);
   return result;
 }
@@ -170,18 +181,18 @@ Tensor FunctionalTrace::lift_constant(const Tensor& tensor) {
   return make(new_storage(value), {}, value);
 }
 
-Tensor FunctionalTrace::lift_new(const Tensor& tensor) {
+Tensor FunctionalTrace::lift_new(const Tensor& tensor, const TensorMeta& meta) {
   const StridedImpl& impl = strided(tensor);
   const bool is_argument = std::any_of(arguments_.begin(), arguments_.end(),
                                        [&](const Tensor& t) { return t.impl() == tensor.impl(); });
   if (impl.storage()->constant_bytes() && !is_argument) return lift_constant(tensor);
-  const TensorMeta meta = meta_of(impl);
   const int64_t offset = impl.offset();
   const int64_t width = itemsize(meta.dtype);
-  const auto [low, high] = reach_of(meta, offset);
+  int64_t low = 0, high = 0;
   std::vector<StoragePtr> overlapping;
   for (const StoragePtr& root : roots_) {
     if (root->memory.impl()->storage_id() != impl.storage_id()) continue;
+    std::tie(low, high) = reach_of(meta, offset);
     const int64_t root_width = itemsize(root->meta.dtype);
     const auto [root_low, root_high] = reach_of(root->meta, root->start);
     if (low * width >= root_high * root_width || root_low * root_width >= high * width) continue;
@@ -392,7 +403,7 @@ void FunctionalTrace::number_random(NodeId first) {
     const int32_t at = node->op->schema.position("offset");
     STAX_ASSERT(at >= 0, "the random operator {} has no offset", node->op->schema.full_name());
     node->args[static_cast<size_t>(at)] = Argument<graph::Value>(random_count_);
-    random_count_ += node->results[0].numel().value();
+    random_count_ = random_count_ + node->results[0].numel();
   }
 }
 
@@ -446,12 +457,12 @@ Tensor FunctionalTrace::as_strided(const Arguments& arguments) {
   const std::vector<Expr>& strides = arguments[2].integers();
   STAX_CHECK(sizes.size() == strides.size(), "as_strided: {} sizes but {} strides", sizes.size(),
              strides.size());
-  const int64_t offset = arguments[3].is_none() ? int64_t{self.offset()} : arguments[3].integer().value();
-  const auto [low, high] = reach(numbers(sizes), numbers(strides), offset);
-  STAX_CHECK(low == high || (low >= 0 && high <= self.storage->capacity),
-             "a view of elements {} to {} reaches outside its storage of {} elements", low, high - 1,
-             self.storage->capacity);
+  const int64_t offset = arguments[3].is_none() ? int64_t{self.offset()} : fix(arguments[3].integer());
+  const auto [low, high] = reach(fix(sizes), fix(strides), offset);
   const auto [base_low, base_high] = reach_of(self.storage->meta, self.storage->start);
+  const int64_t capacity = self.storage->exists() ? self.storage->capacity : base_high;
+  STAX_CHECK(low == high || (low >= 0 && high <= capacity),
+             "a view of elements {} to {} reaches outside its storage of {} elements", low, high - 1, capacity);
   if (!self.storage->flat || low < base_low || high > base_high) {
     flatten({self.storage}, std::min(low, base_low), std::max(high, base_high));
   }
@@ -473,7 +484,7 @@ void FunctionalTrace::write(const Tensor& self, const Tensor& source) {
     STAX_CHECK(strided(storage->memory).storage()->writable(),
                "write: the tensor was handed over as read-only; clone it first");
   }
-  STAX_CHECK(!overlaps_itself(value(target).meta()),
+  STAX_CHECK(!overlaps_itself(*env_, value(target).meta()),
              "write: several elements of the tensor that is written lie at one place (it was expanded); "
              "clone it first");
   std::vector<Var> before = {storage->base};

@@ -38,8 +38,10 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   /// refer to each other, so somebody has to let go.
   static std::shared_ptr<FunctionalTrace> start(TraceOptions options);
 
-  /// The traced tensor that stands for tensor argument number `position` of the call, and for a number.
-  /// Arguments come first, in order.
+  /// The traced tensor that stands for tensor argument number `position` of the call, with the sizes and
+  /// strides that `meta` says, and for a number. Arguments come first, in order.
+  Tensor argument(const Tensor& tensor, int32_t position, const graph::TensorMeta& meta);
+  /// With its own sizes and strides.
   Tensor argument(const Tensor& tensor, int32_t position);
   Scalar number(const Scalar& value, int32_t position);
 
@@ -47,6 +49,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   void write(const Tensor& self, const Tensor& source) override;
   Argument<Tensor> scalar_argument(const Scalar& value) override;
   int64_t fix(Expr value) override;
+  ShapeEnv& env() { return *env_; }
   bool decide(const Condition& condition) override;
   Tensor constant(const Tensor& made) override;
   void on_read(const std::source_location& where) override;
@@ -76,9 +79,12 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   void check_running() const;
   void close();
   TracedImpl& traced(const Tensor& tensor, Tensor& holder);
-  Tensor lift(const Tensor& tensor);
-  Tensor lift_new(const Tensor& tensor);
   Tensor lift_constant(const Tensor& tensor);
+  Tensor lift(const Tensor& tensor, const graph::TensorMeta* meta = nullptr);
+  Tensor lift_new(const Tensor& tensor, const graph::TensorMeta& meta);
+  /// What depends on where memory ends depends on all sizes: fixes them.
+  std::vector<int64_t> fix(const std::vector<Expr>& list);
+  std::pair<int64_t, int64_t> reach_of(const graph::TensorMeta& meta, int64_t offset);
   graph::Var value(TracedImpl& impl);
   graph::Var value_of(const Tensor& tensor);
   graph::Var replay(const TracedStorage& storage, std::span<const ViewStep> steps);
@@ -98,6 +104,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   CapturedOutput output_of(const Tensor& result, std::map<const TracedStorage*, int32_t>& shared,
                            const std::map<const TracedStorage*, int32_t>& uses, Captured& out);
   void drop_unused(Captured& out) const;
+  void find_used(Captured& out) const;
 
   TraceOptions options_;
   State state_ = State::running;
@@ -111,7 +118,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   std::vector<Tensor> arguments_;                         // concrete
   std::vector<Tensor> constants_;                         // concrete, kept while `lifted_` knows them
   std::vector<char> offset_matters_, number_matters_;
-  int64_t random_count_ = 0;
+  Expr random_count_;
   std::mutex live_mutex_;
   std::vector<TracedImpl*> live_;
 };

@@ -32,15 +32,23 @@ void join_modules(std::vector<Stages*>& all) {
 
 }  // namespace
 
-capture::Captured trace_function(const TensorFunction& function, const std::vector<Tensor>& arguments) {
+capture::Captured trace_function(const TensorFunction& function, const std::vector<Tensor>& arguments,
+                                 const capture::SymbolOptions& symbol_options) {
   capture::TraceOptions options;
   options.refuse_reads = true;
   const auto trace = capture::FunctionalTrace::start(std::move(options));
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& argument : arguments) pointers.push_back(&argument);
+  capture::InputSymbols symbols = capture::make_symbols(trace->env(), pointers, {}, symbol_options);
   const capture::TraceScope scope(trace.get());
   std::vector<Tensor> traced;
-  for (const Tensor& argument : arguments)
-    traced.push_back(trace->argument(argument, static_cast<int32_t>(traced.size())));
-  return trace->finish(function(traced));
+  for (const Tensor& argument : arguments) {
+    const size_t k = traced.size();
+    traced.push_back(trace->argument(argument, static_cast<int32_t>(k), symbols.tensors[k]));
+  }
+  capture::Captured captured = trace->finish(function(traced));
+  captured.symbols = std::move(symbols);
+  return captured;
 }
 
 std::vector<BatchItem> compile_batch(std::vector<capture::Captured> captured) {

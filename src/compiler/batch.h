@@ -14,7 +14,8 @@ namespace stax::compiler {
 using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 /// Records `function` on tensors that stand for `arguments`. UserError where it reads a value.
-capture::Captured trace_function(const TensorFunction& function, const std::vector<Tensor>& arguments);
+capture::Captured trace_function(const TensorFunction& function, const std::vector<Tensor>& arguments,
+                                 const capture::SymbolOptions& symbols = {});
 
 /// What became of one of many programs.
 struct BatchItem {

@@ -10,11 +10,13 @@
 #include <thread>
 
 #include "capture/functional_trace.h"
+#include "compiler/guards.h"
 #include "compiler/key.h"
 #include "compiler/program.h"
 #include "compiler/small_array.h"
 #include "support/check.h"
 #include "support/log.h"
+#include "tensor/sym_int.h"
 
 namespace stax {
 namespace detail {
@@ -29,13 +31,45 @@ using log::Channel;
 constexpr int kMaxArtifacts = 8;
 constexpr int64_t kMaxCompilations = 256;
 
+/// Values of size symbols in one call, by number.
+struct SymbolValues {
+  std::span<const int64_t> span() const { return {heap.empty() ? fixed : heap.data(), count}; }
+  int64_t* resize(size_t size) {
+    count = size;
+    if (size > std::size(fixed)) heap.resize(size);
+    return heap.empty() ? fixed : heap.data();
+  }
+  int64_t fixed[16];
+  std::vector<int64_t> heap;
+  size_t count = 0;
+};
+
 /// What one kind of arguments led to.
 struct Entry {
   Key key;
+  compiler::Guards guards;
   std::shared_ptr<const CompiledProgram> program;  // null: runs eagerly
   std::shared_ptr<const void> prototype;
   std::vector<char> wanted;  // by leaf of the result, tensors first: comes from the program
   std::string eager_reason;
+
+  bool fits(const Leaves& leaves, const CallTensors& call, SymbolValues& symbols) const {
+    if (guards.empty()) {
+      symbols.resize(0);
+      return true;
+    }
+    compiler::SmallArray<int64_t, 48> registers(guards.registers());
+    return guards.hold(leaves, call, registers.data(), symbols.resize(guards.symbols()));
+  }
+  std::string misfit(const Leaves& leaves, const CallTensors& call) const {
+    const std::string by_key = key.misfit(leaves, call);
+    return by_key.empty() ? guards.misfit(leaves, call) : by_key;
+  }
+  std::vector<std::string> conditions() const {
+    std::vector<std::string> all = key.conditions();
+    for (std::string& guard : guards.conditions()) all.push_back(std::move(guard));
+    return all;
+  }
 };
 using EntryPtr = std::shared_ptr<const Entry>;
 
@@ -55,11 +89,15 @@ NumberCell cell_of(const Scalar& number) {
   return cell;
 }
 
-void run_entry(const Entry& entry, const Leaves& leaves, CallResults& results) {
+/// `symbols`: the values that the entry's guards found in this call.
+void run_entry(const Entry& entry, const Leaves& leaves, std::span<const int64_t> symbols,
+               CallResults& results) {
   compiler::SmallArray<NumberCell, 4> numbers(leaves.numbers.size());
   for (size_t k = 0; k < numbers.size(); ++k) numbers[k] = cell_of(*leaves.numbers[k]);
   results.tensors.resize(entry.program->result_count());
-  entry.program->run({leaves.tensors.data(), leaves.tensors.size()}, numbers, results.tensors.data());
+  results.integers.resize(entry.program->captured().integers.size());
+  entry.program->run({leaves.tensors.data(), leaves.tensors.size()}, numbers, results.tensors.data(), symbols,
+                     results.integers.data());
   results.prototype = entry.prototype.get();
   results.wanted = entry.wanted.data();
 }
@@ -78,57 +116,119 @@ struct TraceOutcome {
   std::string read_where;
 };
 
-TraceOutcome trace(const Leaves& leaves, FunctionCall& call, bool refuse_reads) {
+/// The values that the hints of an environment give its size symbols, by number.
+std::vector<int64_t> hints_of(const ShapeEnv& env) {
+  std::vector<int64_t> values;
+  for (Symbol s{SymbolKind::size, 0}; env.hint(s); ++s.number) values.push_back(*env.hint(s));
+  return values;
+}
+
+/// Makes the kept results of a call whose trace was read concrete.
+void settle(const ShapeEnv& env, std::span<Tensor* const> tensors, std::span<Scalar* const> numbers,
+            std::span<SymInt* const> integers) {
+  const auto number = [&](const SymInt& i) { return *env.hint(to_expr(i)); };
+  for (Tensor* t : tensors) {
+    if (t->defined()) *t = capture::unwrapped(*t);
+  }
+  for (Scalar* s : numbers) {
+    if (s->traced()) *s = Tensor(s->traced()).item();
+    if (s->is_symbolic()) *s = Scalar(number(s->integer()));
+  }
+  for (SymInt* i : integers) *i = number(*i);
+}
+
+TraceOutcome trace(const Leaves& leaves, FunctionCall& call, const capture::SymbolOptions& symbol_options,
+                   bool refuse_reads) {
+  const std::span<const Tensor* const> arguments(leaves.tensors.data(), leaves.tensors.size());
   capture::TraceOptions options;
   options.refuse_reads = refuse_reads;
   options.evaluate = [&](capture::Captured captured) {
+    const std::vector<int64_t> symbols = hints_of(*captured.env);
     const auto program = CompiledProgram::make(
         std::move(captured), compiler::PipelineOptions{compiler::Backend::reference, false});
     std::vector<Tensor> results(program->result_count());
-    const std::vector<NumberCell> cells = cells_of(leaves);
-    program->run({leaves.tensors.data(), leaves.tensors.size()}, cells, results.data());
+    program->run(arguments, cells_of(leaves), results.data(), symbols);
     return results;
   };
   const auto trace = capture::FunctionalTrace::start(std::move(options));
+  capture::InputSymbols symbols = capture::make_symbols(
+      trace->env(), arguments, {leaves.integers.data(), leaves.integers.size()}, symbol_options);
   const capture::TraceScope scope(trace.get());
   std::vector<Tensor> tensors;
   std::vector<Scalar> numbers;
-  for (const Tensor* tensor : leaves.tensors) {
-    tensors.push_back(trace->argument(*tensor, static_cast<int32_t>(tensors.size())));
+  std::vector<SymInt> integers;
+  for (const Tensor* tensor : arguments) {
+    const size_t k = tensors.size();
+    tensors.push_back(trace->argument(*tensor, static_cast<int32_t>(k), symbols.tensors[k]));
   }
   for (const Scalar* number : leaves.numbers) {
     numbers.push_back(trace->number(*number, static_cast<int32_t>(numbers.size())));
   }
-  call.run(tensors, numbers);
+  for (const Expr e : symbols.integers) integers.push_back(to_sym_int(e));
+  call.run(tensors, numbers, integers);
   std::vector<Tensor*> result_tensors;
   std::vector<Scalar*> result_numbers;
-  call.leaves(result_tensors, result_numbers);
+  std::vector<SymInt*> result_integers;
+  call.leaves(result_tensors, result_numbers, result_integers);
   TraceOutcome outcome;
   if (trace->was_read()) {
     outcome.read_where = trace->read_where();
-    for (Tensor* t : result_tensors) {
-      if (t->defined()) *t = capture::unwrapped(*t);
-    }
-    for (Scalar* s : result_numbers) {
-      if (s->traced()) *s = Tensor(s->traced()).item();
-    }
+    settle(trace->env(), result_tensors, result_numbers, result_integers);
     return outcome;
   }
   std::vector<Tensor> results;
+  std::vector<Expr> sizes;
   for (const Tensor* t : result_tensors) {
     outcome.wanted.push_back(t->defined() ? 1 : 0);
     if (t->defined()) results.push_back(*t);
   }
   for (const Scalar* s : result_numbers) {
-    outcome.wanted.push_back(s->traced() ? 1 : 0);
-    if (s->traced()) results.emplace_back(s->traced());
+    outcome.wanted.push_back(s->traced() ? 1 : s->is_symbolic() ? 2 : 0);
+    if (s->traced()) {
+      results.emplace_back(s->traced());
+    } else if (s->is_symbolic()) {
+      sizes.push_back(to_expr(s->integer()));
+    }
+  }
+  for (const SymInt* i : result_integers) {
+    outcome.wanted.push_back(i->is_symbolic() ? 2 : 0);
+    if (i->is_symbolic()) sizes.push_back(to_expr(*i));
   }
   outcome.captured = trace->finish(results);
+  outcome.captured->symbols = std::move(symbols);
+  outcome.captured->integers = std::move(sizes);
   return outcome;
 }
 
+/// Backend "debug" has no symbolic shapes: an input whose shape the program uses enters with all of it.
+void fix_what_was_read(capture::Captured& captured) {
+  std::vector<Symbol> read;
+  const auto use = [&](Expr e) {
+    for (const Symbol s : e.symbols()) read.push_back(s);
+  };
+  for (const Guard& guard : captured.env->guards()) {
+    use(guard.condition.left);
+    use(guard.condition.right);
+  }
+  for (const graph::Node& node : captured.graph.nodes) {
+    for (const auto& argument : node.args) {
+      if (argument.is_number()) use(argument.number().integer);
+      if (const auto* list = std::get_if<std::vector<Expr>>(&argument.value)) std::ranges::for_each(*list, use);
+    }
+  }
+  std::ranges::for_each(captured.integers, use);
+  for (const graph::TensorMeta& meta : captured.symbols.tensors) {
+    const auto is_read = [&](Expr e) {
+      return std::ranges::any_of(e.symbols(), [&](Symbol s) { return std::ranges::count(read, s) > 0; });
+    };
+    if (std::ranges::none_of(meta.sizes, is_read)) continue;
+    for (const Expr size : meta.sizes) captured.env->specialize(size);
+  }
+}
+
 /// The call's key, without what the captured graph does not depend on.
-Key relaxed_key(const Leaves& leaves, const CallTensors& call, const capture::Captured* captured) {
+Key relaxed_key(const Leaves& leaves, const CallTensors& call, const capture::Captured* captured,
+                bool dynamic) {
   Key key = Key::of(leaves, call);
   const std::vector<compiler::TensorKey> exact = key.tensors;
   for (size_t k = 0; k < key.tensors.size(); ++k) {
@@ -136,6 +236,7 @@ Key relaxed_key(const Leaves& leaves, const CallTensors& call, const capture::Ca
                         std::any_of(exact.begin(), exact.end(), [&](const compiler::TensorKey& t) {
                           return t.alias == static_cast<int32_t>(k);
                         });
+    if (dynamic && !shares) key.forget_sizes(k);
     key.tensors[k].offset_matters = shares || (captured != nullptr && captured->offset_matters[k] != 0);
   }
   for (size_t k = 0; k < key.numbers.size(); ++k) {
@@ -169,18 +270,20 @@ struct CompiledCore::State {
   std::atomic<int> count{0};
 
   bool strict() const { return options.fullgraph || options.strict_native; }
-  const Entry* find(const Leaves& leaves, const CallTensors& call) const {
+  capture::SymbolOptions symbol_options() const { return {options.dynamic, options.dynamic_shapes}; }
+  /// The entry that serves a call; `symbols` receives the values of its symbols.
+  const Entry* find(const Leaves& leaves, const CallTensors& call, SymbolValues& symbols) const {
     const int n = count.load(std::memory_order_acquire);
     for (int k = 0; k < n; ++k) {
-      if (entries[static_cast<size_t>(k)]->key.matches(leaves, call)) {
-        return entries[static_cast<size_t>(k)].get();
-      }
+      const Entry& entry = *entries[static_cast<size_t>(k)];
+      if (entry.key.matches(leaves, call) && entry.fits(leaves, call, symbols)) return &entry;
     }
     return nullptr;
   }
 
   EntryPtr compile(const Leaves& leaves, const CallTensors& tensors, FunctionCall& call) const;
-  void use(const Entry& entry, const Leaves& leaves, FunctionCall& call, CallResults& results) const;
+  void use(const Entry& entry, const Leaves& leaves, const SymbolValues& symbols, FunctionCall& call,
+           CallResults& results) const;
   void miss(const Leaves& leaves, const CallTensors& tensors, FunctionCall& call, CallResults& results);
   void log_miss(const Leaves& leaves, const CallTensors& tensors) const;
   void retrace(const Entry& entry, const Leaves& leaves, FunctionCall& call) const;
@@ -192,36 +295,40 @@ struct CompiledCore::State {
 EntryPtr CompiledCore::State::compile(const Leaves& leaves, const CallTensors& tensors,
                                       FunctionCall& call) const {
   auto entry = std::make_shared<Entry>();
-  TraceOutcome outcome = trace(leaves, call, strict());
-  entry->key = relaxed_key(leaves, tensors, outcome.captured ? &*outcome.captured : nullptr);
+  TraceOutcome outcome = trace(leaves, call, symbol_options(), strict());
+  entry->key =
+      relaxed_key(leaves, tensors, outcome.captured ? &*outcome.captured : nullptr, options.dynamic);
   if (!outcome.captured) {
     entry->eager_reason = "it reads a value: " + outcome.read_where;
     return entry;
   }
   entry->wanted = std::move(outcome.wanted);
   entry->prototype = call.take_prototype();
-  if (log::enabled(Channel::guards)) {
-    for (const std::string& guard : entry->key.conditions()) log::write(Channel::guards, guard);
-  }
+  if (options.backend == "debug") fix_what_was_read(*outcome.captured);
   entry->program =
       CompiledProgram::make(std::move(*outcome.captured), pipeline_options(), options.backend == "debug");
+  // After lowering, whose decisions are among them.
+  entry->guards = compiler::Guards(entry->program->captured());
+  if (log::enabled(Channel::guards)) {
+    for (const std::string& guard : entry->conditions()) log::write(Channel::guards, guard);
+  }
   return entry;
 }
 
-void CompiledCore::State::use(const Entry& entry, const Leaves& leaves, FunctionCall& call,
-                              CallResults& results) const {
+void CompiledCore::State::use(const Entry& entry, const Leaves& leaves, const SymbolValues& symbols,
+                              FunctionCall& call, CallResults& results) const {
   static const bool retraces = [] {
     const char* checks = std::getenv("STAX_CHECK");
     return checks != nullptr && std::string_view(checks).find("retrace") != std::string_view::npos;
   }();
   if (!entry.program) return call.run_plain();
   if (retraces) retrace(entry, leaves, call);
-  run_entry(entry, leaves, results);
+  run_entry(entry, leaves, symbols.span(), results);
 }
 
 /// STAX_CHECK=retrace: what the function does now, against what the artifact does.
 void CompiledCore::State::retrace(const Entry& entry, const Leaves& leaves, FunctionCall& call) const {
-  const TraceOutcome outcome = trace(leaves, call, true);
+  const TraceOutcome outcome = trace(leaves, call, symbol_options(), true);
   const std::string now = outcome.captured->graph.str(), then = entry.program->captured().graph.str();
   if (now == then) return;
   log::warn(
@@ -234,22 +341,23 @@ void CompiledCore::State::log_miss(const Leaves& leaves, const CallTensors& tens
   if (!log::enabled(Channel::recompiles)) return;
   std::string text = "compiling for " + Key::of(leaves, tensors).str();
   for (int k = 0; k < count; ++k) {
-    text +=
-        fmt::format("\n  artifact {}: {}", k, entries[static_cast<size_t>(k)]->key.misfit(leaves, tensors));
+    text += fmt::format("\n  artifact {}: {}", k, entries[static_cast<size_t>(k)]->misfit(leaves, tensors));
   }
   log::write(Channel::recompiles, text);
 }
 
 void CompiledCore::State::miss(const Leaves& leaves, const CallTensors& tensors, FunctionCall& call,
                                CallResults& results) {
-  const Key key = Key::of(leaves, tensors);
+  // Calls that may share an artifact wait for one another: with symbolic sizes all of one rank.
+  const Key key = options.dynamic ? relaxed_key(leaves, tensors, nullptr, true) : Key::of(leaves, tensors);
+  SymbolValues symbols;
   std::list<Pending>::iterator mine;
   {
     std::unique_lock lock(mutex);
     while (true) {
-      if (const Entry* entry = find(leaves, tensors)) {
+      if (const Entry* entry = find(leaves, tensors, symbols)) {
         lock.unlock();
-        return use(*entry, leaves, call, results);
+        return use(*entry, leaves, symbols, call, results);
       }
       const auto other =
           std::find_if(pending.begin(), pending.end(), [&](const Pending& p) { return p.key.same(key); });
@@ -299,7 +407,9 @@ void CompiledCore::State::miss(const Leaves& leaves, const CallTensors& tensors,
   if (error) std::rethrow_exception(error);
   if (!entry->program) return;  // the call ran while it was traced, and keeps its result
   results.owner = entry;
-  run_entry(*entry, leaves, results);
+  STAX_ASSERT(entry->fits(leaves, tensors, symbols), "[compile] an artifact does not fit its own example: {}",
+              entry->misfit(leaves, tensors));
+  run_entry(*entry, leaves, symbols.span(), results);
 }
 
 bool is_tracing() {
@@ -316,8 +426,9 @@ CompiledCore::CompiledCore(CompileOptions options) : state_(std::make_shared<Sta
 
 void CompiledCore::call(const Leaves& leaves, FunctionCall& call, CallResults& results) const {
   const CallTensors tensors(leaves);
-  if (const Entry* entry = state_->find(leaves, tensors)) [[likely]] {
-    return state_->use(*entry, leaves, call, results);
+  SymbolValues symbols;
+  if (const Entry* entry = state_->find(leaves, tensors, symbols)) [[likely]] {
+    return state_->use(*entry, leaves, symbols, call, results);
   }
   state_->miss(leaves, tensors, call, results);
 }
@@ -327,7 +438,7 @@ std::vector<Artifact> CompiledCore::artifacts() const {
   const int n = state_->count.load(std::memory_order_acquire);
   for (int k = 0; k < n; ++k) {
     const Entry& entry = *state_->entries[static_cast<size_t>(k)];
-    Artifact artifact{entry.key.str(), entry.key.conditions(), {}, "eager", {}, {}};
+    Artifact artifact{entry.key.str(), entry.conditions(), {}, "eager", {}, {}};
     if (entry.program) {
       const compiler::Stages& stages = entry.program->stages();
       artifact.target = stages.target;
@@ -346,11 +457,12 @@ Explanation CompiledCore::explain(const Leaves& leaves, FunctionCall& call) cons
   const CallTensors tensors(leaves);
   Explanation out;
   out.key = Key::of(leaves, tensors).str();
-  const Entry* entry = state_->find(leaves, tensors);
+  SymbolValues symbols;
+  const Entry* entry = state_->find(leaves, tensors, symbols);
   out.cached = entry != nullptr;
   const int n = state_->count.load(std::memory_order_acquire);
   for (int k = 0; k < n; ++k) {
-    const std::string misfit = state_->entries[static_cast<size_t>(k)]->key.misfit(leaves, tensors);
+    const std::string misfit = state_->entries[static_cast<size_t>(k)]->misfit(leaves, tensors);
     if (!misfit.empty()) out.misfits.push_back(fmt::format("artifact {}: {}", k, misfit));
   }
   std::optional<compiler::Stages> fresh;
@@ -362,7 +474,7 @@ Explanation CompiledCore::explain(const Leaves& leaves, FunctionCall& call) cons
   if (entry) {
     stages = &entry->program->stages();
   } else {
-    TraceOutcome outcome = trace(leaves, call, true);
+    TraceOutcome outcome = trace(leaves, call, state_->symbol_options(), true);
     fresh = compiler::run_stages(outcome.captured->graph, *outcome.captured->env, state_->pipeline_options());
     stages = &*fresh;
   }

@@ -33,9 +33,13 @@ bool is_dense(const Extents& extents) {
 }
 
 std::string text_of(const TensorKey& key) {
-  std::string text =
-      fmt::format("{}[{}]", name(key.dtype), fmt::join(list(key.extents.sizes(), key.extents.rank()), ", "));
-  if (!is_dense(key.extents)) {
+  std::string text;
+  if (key.sizes_matter) {
+    text = fmt::format("{}[{}]", name(key.dtype), fmt::join(list(key.extents.sizes(), key.extents.rank()), ", "));
+  } else {
+    text = fmt::format("{} of {} dimensions", name(key.dtype), key.extents.rank());
+  }
+  if (key.sizes_matter && !is_dense(key.extents)) {
     text += fmt::format(" strides [{}]", fmt::join(list(key.extents.strides(), key.extents.rank()), ", "));
   }
   if (key.device.type != DeviceType::cpu) text += " on " + key.device.str();
@@ -60,7 +64,7 @@ TensorKey key_of(const CallTensors& call, size_t k) {
 
 bool fits(const TensorKey& key, const StridedImpl& impl, int32_t alias) {
   return key.dtype == impl.dtype() && key.device == impl.device() && key.alias == alias &&
-         same_extents(key.extents, impl) &&
+         (key.sizes_matter ? same_extents(key.extents, impl) : key.extents.rank() == impl.dim()) &&
          (!key.offset_matters || (key.offset == static_cast<int64_t>(impl.offset()) &&
                                   key.storage_bytes == impl.storage()->bytes()));
 }
@@ -168,6 +172,7 @@ std::string Key::misfit(const detail::Leaves& leaves, const CallTensors& call) c
     if (!captured.empty()) got.captured = captured_index(captured, *call.tensors[k]);
     if (got.captured == tensors[k].captured && fits(tensors[k], *call.tensors[k], call.alias[k])) continue;
     got.offset_matters = tensors[k].offset_matters;
+    got.sizes_matter = tensors[k].sizes_matter;
     return fmt::format("tensor {}: expected {}, got {}", k, text_of(tensors[k]), text_of(got));
   }
   for (size_t k = 0; k < numbers.size(); ++k) {

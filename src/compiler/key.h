@@ -21,6 +21,7 @@ struct TensorKey {
   DType dtype = DType::float32;
   Device device;
   Extents extents;
+  bool sizes_matter = true;  // false: only how many there are
   int64_t offset = 0;
   bool offset_matters = false;
   int64_t storage_bytes = -1;  // of the memory behind it, where that matters
@@ -38,6 +39,8 @@ struct Key {
   static Key of(const detail::Leaves& leaves, const CallTensors& tensors);
   bool matches(const detail::Leaves& leaves, const CallTensors& tensors) const;
   bool same(const Key& other) const;
+  /// Leaves sizes and strides of tensor `k` to guards.
+  void forget_sizes(size_t k) { tensors[k].sizes_matter = tensors[k].offset_matters = false; }
   /// Asks that the arguments share the storages of captured tensors as they do in this call; where none does,
   /// only if `always`.
   void guard_captured(std::vector<const Storage*> storages, const CallTensors& call, bool always);

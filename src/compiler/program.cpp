@@ -8,6 +8,7 @@
 #include "stax/random.h"
 #include "support/check.h"
 #include "support/log.h"
+#include "tensor/sym_int.h"
 
 namespace stax::compiler {
 
@@ -19,14 +20,18 @@ using graph::TensorMeta;
 
 namespace {
 
-std::vector<int64_t> numbers_of(const std::vector<Expr>& list) {
-  std::vector<int64_t> out;
-  for (Expr e : list) out.push_back(e.value());
+Extents fixed_extents(const TensorMeta& meta) {
+  Extents out(meta.dim());
+  for (size_t d = 0; d < meta.sizes.size(); ++d) {
+    out.sizes()[d] = to_sym_int(meta.sizes[d]);
+    out.strides()[d] = to_sym_int(meta.strides[d]);
+  }
   return out;
 }
 
-Extents extents(const TensorMeta& meta) {
-  return extents_of(numbers_of(meta.sizes), numbers_of(meta.strides));
+bool is_fixed(const TensorMeta& meta) {
+  const auto constant = [](Expr e) { return e.is_constant(); };
+  return std::ranges::all_of(meta.sizes, constant) && std::ranges::all_of(meta.strides, constant);
 }
 
 /// Whether the elements lie alike; strides along one element do not count.
@@ -94,162 +99,251 @@ std::shared_ptr<const CompiledProgram> CompiledProgram::make(capture::Captured c
   return program;
 }
 
+CompiledProgram::Layout CompiledProgram::layout_of(const TensorMeta& meta) {
+  Layout layout;
+  if (is_fixed(meta)) {
+    layout.fixed = fixed_extents(meta);
+    return layout;
+  }
+  for (const Expr e : meta.sizes) layout.sizes.push_back(numbers_.add(e));
+  for (const Expr e : meta.strides) layout.strides.push_back(numbers_.add(e));
+  return layout;
+}
+
+Extents CompiledProgram::extents(const Layout& layout, const Call& call) {
+  if (layout.sizes.empty()) return layout.fixed;
+  Extents out(static_cast<int64_t>(layout.sizes.size()));
+  for (size_t d = 0; d < layout.sizes.size(); ++d) {
+    out.sizes()[d] = call.registers[static_cast<size_t>(layout.sizes[d])];
+    out.strides()[d] = call.registers[static_cast<size_t>(layout.strides[d])];
+  }
+  return out;
+}
+
 void CompiledProgram::prepare() {
   const graph::Graph& graph = captured_.graph;
   for (const graph::NodeId id : graph.inputs) {
     const TensorMeta& meta = graph.nodes[static_cast<size_t>(id)].results[0];
-    inputs_.push_back({numbers_of(meta.sizes), numbers_of(meta.strides)});
+    for (const auto* list : {&meta.sizes, &meta.strides}) {
+      std::vector<int64_t>& fixed = input_numbers_.emplace_back();
+      for (const Expr e : *list) fixed.push_back(e.constant().value_or(0));
+    }
     input_tensors_.push_back({nullptr, meta.dtype, {}, {}});
   }
-  for (size_t k = 0; k < inputs_.size(); ++k) {
-    input_tensors_[k].sizes = inputs_[k].sizes;
-    input_tensors_[k].strides = inputs_[k].strides;
+  for (size_t k = 0; k < input_tensors_.size(); ++k) {
+    input_tensors_[k].sizes = input_numbers_[2 * k];
+    input_tensors_[k].strides = input_numbers_[2 * k + 1];
   }
   for (const loops::BufferId b : stages_.program.outputs) {
-    outputs_.push_back({schedule::storage_bytes(stages_.program.buffers[static_cast<size_t>(b)]).value()});
+    output_bytes_.push_back(
+        numbers_.add(schedule::storage_bytes(stages_.program.buffers[static_cast<size_t>(b)])));
   }
-  std::vector<int32_t> owner(outputs_.size(), -1);  // the graph output that has the storage
+  std::vector<int32_t> owner(output_bytes_.size(), -1);  // the graph output that has the storage
   for (const CapturedOutput& output : captured_.outputs) {
     Result& result = results_.emplace_back();
     if (output.same_as >= 0 || output.argument >= 0 || output.tensor.defined()) continue;
     result.dtype = output.meta.dtype;
-    result.extents = extents(output.meta);
-    result.offset = output.meta.offset.value();
-    if (output.output < 0 || interpret_) continue;
-    const lowering::ResultView& view = stages_.results[static_cast<size_t>(output.output)];
-    result.output = view.output;
-    result.layout = result.extents;
-    if (output.whole) {
-      result.copy = !same_layout(view.meta, output.meta);
-      result.extents = result.copy ? extents(view.meta) : result.layout;
-      result.offset = view.meta.offset.value();
-    } else {
-      result.offset += view.meta.offset.value() * itemsize(view.meta.dtype) / itemsize(result.dtype);
+    result.layout = layout_of(output.meta);
+    Expr offset = output.meta.offset;
+    if (output.output >= 0 && !interpret_) {
+      const lowering::ResultView& view = stages_.results[static_cast<size_t>(output.output)];
+      result.output = view.output;
+      if (output.whole) {
+        result.copy = !same_layout(view.meta, output.meta);
+        result.wanted = result.layout;
+        if (result.copy) result.layout = layout_of(view.meta);
+        offset = view.meta.offset;
+      } else {
+        offset = offset + floor_div(view.meta.offset * itemsize(view.meta.dtype), itemsize(result.dtype));
+      }
+      int32_t& first = owner[static_cast<size_t>(view.output)];
+      if (first >= 0 && first != output.output && !result.copy) {
+        result.copy = true;
+        result.wanted = result.layout;
+      }
+      if (first < 0) first = output.output;
     }
-    int32_t& first = owner[static_cast<size_t>(view.output)];
-    result.copy = result.copy || (first >= 0 && first != output.output);
-    if (first < 0) first = output.output;
+    result.offset = numbers_.add(offset);
   }
+  for (const Expr e : captured_.integers) integers_.push_back(numbers_.add(e));
+  random_count_ = numbers_.add(captured_.random_count);
 }
 
-const Tensor& CompiledProgram::source_of(size_t input, std::span<const Tensor* const> arguments) const {
+const Tensor& CompiledProgram::source_of(size_t input, const Call& call) const {
   const CapturedInput& source = captured_.inputs[input];
-  return source.argument >= 0 ? *arguments[static_cast<size_t>(source.argument)] : source.tensor;
+  return source.argument >= 0 ? *call.arguments[static_cast<size_t>(source.argument)] : source.tensor;
 }
 
-void* CompiledProgram::data_of(size_t input, std::span<const Tensor* const> arguments,
-                               std::span<const NumberCell> numbers) const {
+void* CompiledProgram::data_of(size_t input, const Call& call) const {
   const CapturedInput& source = captured_.inputs[input];
-  if (source.number >= 0) return const_cast<NumberCell*>(&numbers[static_cast<size_t>(source.number)]);
-  const StridedImpl& impl = strided(source_of(input, arguments));
+  if (source.number >= 0) return const_cast<NumberCell*>(&call.numbers[static_cast<size_t>(source.number)]);
+  const StridedImpl& impl = strided(source_of(input, call));
   if (!source.flat) return impl.data();
   return impl.storage()->data() + source.start * itemsize(input_tensors_[input].dtype);
 }
 
-void CompiledProgram::check_writable(std::span<const Tensor* const> arguments) const {
+void CompiledProgram::check_writable(const Call& call) const {
   for (const graph::WriteBack& w : captured_.graph.write_backs) {
-    STAX_CHECK(strided(source_of(static_cast<size_t>(w.input), arguments)).storage()->writable(),
+    STAX_CHECK(strided(source_of(static_cast<size_t>(w.input), call)).storage()->writable(),
                "a compiled function writes to a tensor that was handed over as read-only; clone it first");
   }
 }
 
-void CompiledProgram::run_native(std::span<const Tensor* const> arguments,
-                                 std::span<const NumberCell> numbers,
-                                 std::span<const loops::Constant> scalars,
+void CompiledProgram::run_native(const Call& call, std::span<const loops::Constant> scalars,
                                  std::span<StoragePtr> outputs) const {
   SmallArray<runtime::InputTensor, 12> tensors(input_tensors_.size());
   for (size_t k = 0; k < tensors.size(); ++k) {
     tensors[k] = input_tensors_[k];
-    tensors[k].data = data_of(k, arguments, numbers);
+    tensors[k].data = data_of(k, call);
   }
   SmallArray<runtime::OutputTensor, 8> made(outputs.size());
   runtime::RunOutputs out{made, {}};
-  executables_.plan->run({tensors, scalars, {}}, out);
+  executables_.plan->run({tensors, scalars, {}, call.symbols}, out);
   for (size_t k = 0; k < outputs.size(); ++k) {
     outputs[k] = StoragePtr(Storage::own(made[k].data, made[k].bytes, kCPU));
   }
 }
 
-void CompiledProgram::run_reference(std::span<const Tensor* const> arguments,
-                                    std::span<const NumberCell> numbers,
-                                    std::span<const loops::Constant> scalars,
+void CompiledProgram::run_reference(const Call& call, std::span<const loops::Constant> scalars,
                                     std::span<StoragePtr> outputs) const {
   SmallArray<void*, 12> ins(input_tensors_.size());
-  for (size_t k = 0; k < ins.size(); ++k) ins[k] = data_of(k, arguments, numbers);
+  for (size_t k = 0; k < ins.size(); ++k) ins[k] = data_of(k, call);
   SmallArray<void*, 8> outs(outputs.size());
   for (size_t k = 0; k < outputs.size(); ++k) {
-    outputs[k] = StoragePtr(Storage::allocate(outputs_[k].bytes, kCPU));
+    outputs[k] =
+        StoragePtr(Storage::allocate(call.registers[static_cast<size_t>(output_bytes_[k])], kCPU));
     outs[k] = outputs[k]->data();
   }
-  executables_.reference->run({.inputs = ins, .outputs = outs, .scalars = scalars});
+  loops::Invocation invocation{.inputs = ins, .outputs = outs, .scalars = scalars};
+  std::unordered_map<Symbol, int64_t> symbols;
+  if (!call.symbols.empty()) {
+    for (size_t k = 0; k < call.symbols.size(); ++k) {
+      symbols[Symbol{SymbolKind::size, static_cast<int32_t>(k)}] = call.symbols[k];
+    }
+    invocation.symbols = &symbols;
+  }
+  executables_.reference->run(invocation);
 }
 
-Tensor CompiledProgram::result(size_t k, std::span<const Tensor* const> arguments,
-                               std::span<const StoragePtr> outputs, const Tensor* results) const {
+Tensor CompiledProgram::result(size_t k, const Call& call, std::span<const StoragePtr> outputs,
+                               const Tensor* results) const {
   const CapturedOutput& output = captured_.outputs[k];
   const Result& facts = results_[k];
   if (output.same_as >= 0) return results[output.same_as];
-  if (output.argument >= 0) return *arguments[static_cast<size_t>(output.argument)];
+  if (output.argument >= 0) return *call.arguments[static_cast<size_t>(output.argument)];
   if (output.tensor.defined()) return output.tensor;
+  const int64_t offset = call.registers[static_cast<size_t>(facts.offset)];
   if (output.input >= 0) {
     const auto input = static_cast<size_t>(output.input);
     const CapturedInput& source = captured_.inputs[input];
-    const StridedImpl& base = strided(source_of(input, arguments));
+    const StridedImpl& base = strided(source_of(input, call));
     const int64_t width = itemsize(input_tensors_[input].dtype);
     const int64_t start =
         (source.flat ? source.start : int64_t{base.offset()}) * width / itemsize(facts.dtype);
-    return tensor_over(facts.dtype, facts.extents, start + facts.offset, base.storage());
+    return tensor_over(facts.dtype, extents(facts.layout, call), start + offset, base.storage());
   }
-  const Tensor tensor =
-      tensor_over(facts.dtype, facts.extents, facts.offset, outputs[static_cast<size_t>(facts.output)]);
+  const Tensor tensor = tensor_over(facts.dtype, extents(facts.layout, call), offset,
+                                    outputs[static_cast<size_t>(facts.output)]);
   if (!facts.copy) return tensor;
-  const Tensor copy = new_tensor(facts.dtype, facts.layout);
+  const Tensor copy = new_tensor(facts.dtype, extents(facts.wanted, call));
   copy_elements(strided(tensor).view(), strided(copy).view());
   return copy;
 }
 
 void CompiledProgram::run(std::span<const Tensor* const> arguments, std::span<const NumberCell> numbers,
-                          Tensor* results) const {
-  if (mutates()) check_writable(arguments);
+                          Tensor* results, std::span<const int64_t> symbols, int64_t* integers) const {
+  SmallArray<int64_t, 48> registers(numbers_.size());
+  std::copy(numbers_.initial().begin(), numbers_.initial().end(), registers.data());
+  for (const auto& [symbol, at] : numbers_.symbols()) {
+    registers[static_cast<size_t>(at)] = symbols[static_cast<size_t>(symbol.number)];
+  }
+  STAX_CHECK(numbers_.empty() || numbers_.run(registers.data()),
+             "a compiled function is called with sizes whose products leave 64 bits");
+  const Call call{arguments, numbers, symbols, registers};
+  for (size_t k = 0; k < integers_.size() && integers != nullptr; ++k) {
+    integers[k] = registers[static_cast<size_t>(integers_[k])];
+  }
+  if (mutates()) check_writable(call);
   if (interpret_) {
-    std::vector<Tensor> out = run_graph(arguments, numbers);
+    std::vector<Tensor> out = run_graph(call);
     std::move(out.begin(), out.end(), results);
     return;
   }
   loops::Constant scalars[2];
-  if (captured_.random_count > 0) {
-    const auto [seed, offset] = default_generator().draw(static_cast<uint64_t>(captured_.random_count));
+  if (const int64_t drawn = registers[static_cast<size_t>(random_count_)]; drawn > 0) {
+    const auto [seed, offset] = default_generator().draw(static_cast<uint64_t>(drawn));
     scalars[0] = loops::Constant::of(static_cast<int64_t>(seed));
     scalars[1] = loops::Constant::of(static_cast<int64_t>(offset));
   }
   const std::span<const loops::Constant> given(scalars, stages_.program.scalars.size());
-  SmallArray<StoragePtr, 8> outputs(outputs_.size());
+  SmallArray<StoragePtr, 8> outputs(output_bytes_.size());
   if (executables_.plan) {
-    run_native(arguments, numbers, given, outputs);
+    run_native(call, given, outputs);
   } else {
-    run_reference(arguments, numbers, given, outputs);
+    run_reference(call, given, outputs);
   }
-  for (size_t k = 0; k < results_.size(); ++k) results[k] = result(k, arguments, outputs, results);
+  for (size_t k = 0; k < results_.size(); ++k) results[k] = result(k, call, outputs, results);
 }
 
 // ---- operator by operator ----
 
 namespace {
 
+/// Numbers for the expressions of one call.
+struct Evaluator {
+  std::span<const int64_t> symbols;
+
+  int64_t operator()(Expr e) const {
+    return evaluate(e, [&](Symbol s) { return symbols[static_cast<size_t>(s.number)]; });
+  }
+  Extents extents(const TensorMeta& meta) const {
+    Extents out(meta.dim());
+    for (size_t d = 0; d < meta.sizes.size(); ++d) {
+      out.sizes()[d] = (*this)(meta.sizes[d]);
+      out.strides()[d] = (*this)(meta.strides[d]);
+    }
+    return out;
+  }
+  void resolve(Argument<Tensor>& argument) const {
+    if (auto* list = std::get_if<std::vector<Expr>>(&argument.value)) {
+      for (Expr& e : *list) e = (*this)(e);
+    } else if (auto* number = std::get_if<Number>(&argument.value)) {
+      number->integer = (*this)(number->integer);
+    }
+  }
+};
+
 /// `value` laid out as the graph says.
-Tensor laid_out(const Tensor& value, const TensorMeta& meta) {
+Tensor laid_out(const Tensor& value, Extents extents) {
   const StridedImpl& impl = strided(value);
-  if (impl.strides().values() == numbers_of(meta.strides)) return value;
-  const Tensor out = new_tensor(meta.dtype, extents(meta));
+  bool same = true;
+  for (int64_t d = 0; d < extents.rank(); ++d) {
+    same = same && impl.stride(d) == static_cast<int64_t>(extents.strides()[d]);
+  }
+  if (same) return value;
+  const Tensor out = new_tensor(value.dtype(), std::move(extents));
   copy_elements(impl.view(), strided(out).view());
   return out;
 }
 
 }  // namespace
 
-std::vector<Tensor> CompiledProgram::run_graph(std::span<const Tensor* const> arguments,
-                                               std::span<const NumberCell> numbers) const {
+Tensor CompiledProgram::input_view(size_t input, const TensorMeta& meta, const Call& call) const {
+  const Evaluator evaluator{call.symbols};
+  const CapturedInput& source = captured_.inputs[input];
+  if (source.number >= 0) {
+    const Tensor number = new_tensor(meta.dtype, evaluator.extents(meta));
+    std::copy_n(static_cast<std::byte*>(data_of(input, call)), itemsize(meta.dtype), strided(number).data());
+    return number;
+  }
+  const StridedImpl& base = strided(source_of(input, call));
+  return new_view(base, meta.dtype, evaluator.extents(meta),
+                  source.flat ? source.start : int64_t{base.offset()});
+}
+
+std::vector<Tensor> CompiledProgram::run_graph(const Call& call) const {
   const graph::Graph& graph = captured_.graph;
+  const Evaluator evaluator{call.symbols};
   std::vector<std::vector<Tensor>> values(graph.nodes.size());
   const auto value = [&](const graph::Value& v) {
     return values[static_cast<size_t>(v.node)][static_cast<size_t>(v.result)];
@@ -258,29 +352,18 @@ std::vector<Tensor> CompiledProgram::run_graph(std::span<const Tensor* const> ar
     const Node& node = graph.nodes[n];
     const TensorMeta& meta = node.results[0];
     switch (node.kind) {
-      case NodeKind::input: {
-        const auto k = static_cast<size_t>(node.input);
-        const int64_t width = itemsize(meta.dtype);
-        if (captured_.inputs[k].number >= 0) {
-          const Tensor number = new_tensor(meta.dtype, extents(meta));
-          std::copy_n(static_cast<std::byte*>(data_of(k, arguments, numbers)), width, strided(number).data());
-          values[n] = {number};
-          break;
-        }
-        const StridedImpl& base = strided(source_of(k, arguments));
-        const int64_t offset = captured_.inputs[k].flat ? captured_.inputs[k].start : int64_t{base.offset()};
-        values[n] = {new_view(base, meta.dtype, extents(meta), offset)};
+      case NodeKind::input:
+        values[n] = {input_view(static_cast<size_t>(node.input), meta, call)};
         break;
-      }
       case NodeKind::constant: {
-        const Tensor constant = new_tensor(meta.dtype, extents(meta));
+        const Tensor constant = new_tensor(meta.dtype, evaluator.extents(meta));
         std::copy(node.data->begin(), node.data->end(), strided(constant).data());
         values[n] = {constant};
         break;
       }
       case NodeKind::call: {
         capture::Arguments args;
-        for (const auto& a : node.args) args.push_back(map_tensors<Tensor>(a, value));
+        for (const auto& a : node.args) evaluator.resolve(args.emplace_back(map_tensors<Tensor>(a, value)));
         // The generator counts for itself, call by call.
         if (node.op->effects & graph::kRandom) {
           args[static_cast<size_t>(node.op->schema.position("offset"))] = Argument<Tensor>(int64_t{0});
@@ -288,14 +371,13 @@ std::vector<Tensor> CompiledProgram::run_graph(std::span<const Tensor* const> ar
         values[n] = capture::eager_backend().call(*node.op, args);
         if (node.op->op_class != graph::OpClass::view) {
           for (size_t r = 0; r < values[n].size(); ++r) {
-            values[n][r] = laid_out(values[n][r], node.results[r]);
+            values[n][r] = laid_out(values[n][r], evaluator.extents(node.results[r]));
           }
         }
         break;
       }
     }
   }
-  std::vector<StoragePtr> storages;
   std::vector<Tensor> results(results_.size());
   std::vector<Tensor> written;  // values may look at memory that is about to change
   for (const graph::WriteBack& w : graph.write_backs) {
@@ -306,20 +388,22 @@ std::vector<Tensor> CompiledProgram::run_graph(std::span<const Tensor* const> ar
   for (size_t k = 0; k < written.size(); ++k) {
     const graph::WriteBack& w = graph.write_backs[k];
     const StridedImpl& input = strided(values[graph.inputs[w.input]][0]);
-    const Tensor target = w.region ? new_view(input, w.region->dtype, extents(*w.region),
-                                              int64_t{input.offset()} + w.region->offset.value())
+    const Tensor target = w.region ? new_view(input, w.region->dtype, evaluator.extents(*w.region),
+                                              int64_t{input.offset()} + evaluator(w.region->offset))
                                    : values[graph.inputs[w.input]][0];
     copy_elements(strided(written[k]).view(), strided(target).view());
   }
   for (size_t k = 0; k < results_.size(); ++k) {
     const CapturedOutput& output = captured_.outputs[k];
     if (output.output < 0 || output.same_as >= 0) {
-      results[k] = result(k, arguments, {}, results.data());
+      results[k] = result(k, call, {}, results.data());
       continue;
     }
     const Tensor base = value(graph.outputs[static_cast<size_t>(output.output)].value);
     const Result& facts = results_[k];
-    results[k] = output.whole ? base : new_view(strided(base), facts.dtype, facts.extents, facts.offset);
+    results[k] = output.whole ? base
+                              : new_view(strided(base), facts.dtype, extents(facts.layout, call),
+                                         call.registers[static_cast<size_t>(facts.offset)]);
   }
   return results;
 }

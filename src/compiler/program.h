@@ -7,6 +7,7 @@
 
 #include "capture/captured.h"
 #include "compiler/pipeline.h"
+#include "symbolic/expr_program.h"
 #include "tensor/tensor_impl.h"
 
 namespace stax::compiler {
@@ -29,9 +30,10 @@ class CompiledProgram {
                                                      Executables executables);
 
   /// `arguments` are the tensor arguments of the call, whose metadata are those that the program was made
-  /// for. Writes the results to `results`, one for each returned tensor.
-  void run(std::span<const Tensor* const> arguments, std::span<const NumberCell> numbers,
-           Tensor* results) const;
+  /// for. Writes the results to `results`, one for each returned tensor, and to `integers`, where given, the
+  /// returned sizes. `symbols`: the values of the size symbols, by their numbers.
+  void run(std::span<const Tensor* const> arguments, std::span<const NumberCell> numbers, Tensor* results,
+           std::span<const int64_t> symbols = {}, int64_t* integers = nullptr) const;
 
   size_t result_count() const { return captured_.outputs.size(); }
   const capture::Captured& captured() const { return captured_; }
@@ -39,46 +41,52 @@ class CompiledProgram {
   bool mutates() const { return !captured_.graph.write_backs.empty(); }
 
  private:
-  /// Fixed facts about an input; a call only adds the data pointer.
-  struct Input {
-    std::vector<int64_t> sizes, strides;
-  };
-  /// A result of the lowered program, for the reference executor.
-  struct Output {
-    int64_t bytes = 0;
+  /// Sizes and strides of a tensor: numbers, or registers of numbers_ where they depend on the call.
+  struct Layout {
+    Extents fixed;
+    std::vector<int32_t> sizes, strides;  // registers; empty where fixed
   };
   /// A returned tensor.
   struct Result {
     int32_t output = -1;  // of the program: it lies in that storage
     DType dtype = DType::float32;
-    Extents extents;
-    int64_t offset = 0;
-    bool copy = false;  // into storage of its own: another result has that one, or the layout is not the one
-    Extents layout;     // that the function's operators give, which the copy gets
+    Layout layout;
+    int32_t offset = 0;  // register, in elements
+    bool copy = false;   // into storage of its own: another result has that one, or the layout is not the one
+    Layout wanted;       // that the function's operators give, which the copy gets
+  };
+  /// One call.
+  struct Call {
+    std::span<const Tensor* const> arguments;
+    std::span<const NumberCell> numbers;
+    std::span<const int64_t> symbols, registers;
   };
 
   void prepare();
-  const Tensor& source_of(size_t input, std::span<const Tensor* const> arguments) const;
-  void* data_of(size_t input, std::span<const Tensor* const> arguments,
-                std::span<const NumberCell> numbers) const;
-  void check_writable(std::span<const Tensor* const> arguments) const;
-  void run_native(std::span<const Tensor* const> arguments, std::span<const NumberCell> numbers,
-                  std::span<const loops::Constant> scalars, std::span<StoragePtr> outputs) const;
-  void run_reference(std::span<const Tensor* const> arguments, std::span<const NumberCell> numbers,
-                     std::span<const loops::Constant> scalars, std::span<StoragePtr> outputs) const;
-  Tensor result(size_t k, std::span<const Tensor* const> arguments, std::span<const StoragePtr> outputs,
-                const Tensor* results) const;
-  std::vector<Tensor> run_graph(std::span<const Tensor* const> arguments,
-                                std::span<const NumberCell> numbers) const;
+  Layout layout_of(const graph::TensorMeta& meta);
+  static Extents extents(const Layout& layout, const Call& call);
+  const Tensor& source_of(size_t input, const Call& call) const;
+  void* data_of(size_t input, const Call& call) const;
+  void check_writable(const Call& call) const;
+  void run_native(const Call& call, std::span<const loops::Constant> scalars,
+                  std::span<StoragePtr> outputs) const;
+  void run_reference(const Call& call, std::span<const loops::Constant> scalars,
+                     std::span<StoragePtr> outputs) const;
+  Tensor result(size_t k, const Call& call, std::span<const StoragePtr> outputs, const Tensor* results) const;
+  Tensor input_view(size_t input, const graph::TensorMeta& meta, const Call& call) const;
+  std::vector<Tensor> run_graph(const Call& call) const;
 
   capture::Captured captured_;
   Stages stages_;
   Executables executables_;
   bool interpret_ = false;
-  std::vector<Input> inputs_;                        // parallel to the graph's inputs
+  ExprProgram numbers_;                              // what depends on the symbols
   std::vector<runtime::InputTensor> input_tensors_;  // without data
-  std::vector<Output> outputs_;                      // parallel to the program's outputs
-  std::vector<Result> results_;                      // parallel to the returned tensors
+  std::vector<std::vector<int64_t>> input_numbers_;  // what they point into: sizes, strides, sizes, ...
+  std::vector<int32_t> output_bytes_;  // registers; parallel to the program's outputs
+  std::vector<Result> results_;        // parallel to the returned tensors
+  std::vector<int32_t> integers_;      // registers of the returned sizes
+  int32_t random_count_ = 0;           // register
 };
 
 }  // namespace stax::compiler

@@ -1,6 +1,7 @@
 // Walks an operator graph and lowers each node by its row.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "graph/op.h"
@@ -195,6 +196,17 @@ struct GraphLowering {
     };
     for (size_t d = 0; d < m.sizes.size(); ++d) bind(m.sizes[d], loops::SymbolBinding::Part::size, d);
     for (size_t d = 0; d < m.strides.size(); ++d) bind(m.strides[d], loops::SymbolBinding::Part::stride, d);
+  }
+
+  /// Symbols that no input gives are values of the call: integer arguments, sizes of tensors that nothing
+  /// else is read of.
+  void bind_values() {
+    auto& bindings = lowering.program().bindings;
+    for (Symbol symbol{SymbolKind::size, 0}; lowering.env().hint(symbol); ++symbol.number) {
+      const bool bound =
+          std::any_of(bindings.begin(), bindings.end(), [&](const auto& b) { return b.symbol == symbol; });
+      if (!bound) bindings.push_back({symbol, loops::SymbolBinding::Part::value, symbol.number, 0});
+    }
   }
 
   void lower_constant(const Node& node) {
@@ -419,6 +431,7 @@ struct GraphLowering {
     lowering.set_origin("copy");
     for (const graph::Output& o : graph.outputs) out.results.push_back(result(o));
     write_back();
+    bind_values();
     out.program = std::move(lowering.program());
     remove_unused(out.program);
     return out;

@@ -18,7 +18,7 @@ using loops::BufferId;
 /// The arrays of one call, laid out once and used by one call at a time.
 struct PlanExecutor::Frame {
   explicit Frame(const PreparedPlan& plan)
-      : numbers(plan.numbers.initial),
+      : numbers(plan.numbers.program.initial().begin(), plan.numbers.program.initial().end()),
         base(plan.plan.buffers.size()),
         pointers(plan.pointers),
         sizes(plan.sizes) {
@@ -119,7 +119,7 @@ class PlanExecutor::Run {
     for (const Step& step : plan_.steps) {
       switch (step.kind) {
         case Step::Kind::check_input:
-          check_input(step.index);
+          if (in_.symbols.empty()) check_input(step.index);
           break;
         case Step::Kind::arena:
           arena_ = static_cast<std::byte*>(plan_.machine.allocator->allocate(number(plan_.arena_bytes)));
@@ -190,6 +190,7 @@ void PlanExecutor::Run::start() {
 /// The value of a size symbol, read from where the plan binds it.
 int64_t PlanExecutor::Run::symbol_value(Symbol symbol) const {
   using Part = loops::SymbolBinding::Part;
+  if (!in_.symbols.empty()) return in_.symbols[static_cast<size_t>(symbol.number)];
   for (const loops::SymbolBinding& b : plan_.bindings) {
     if (!(b.symbol == symbol)) continue;
     if (b.part == Part::value) {
@@ -210,7 +211,9 @@ int64_t PlanExecutor::Run::symbol_value(Symbol symbol) const {
 }
 
 void PlanExecutor::Run::bind_symbols() {
-  for (const Numbers::Dynamic& d : plan_.numbers.dynamic) frame_.numbers[d.at] = evaluated(d.expr);
+  for (const auto& [symbol, at] : plan_.numbers.program.symbols()) frame_.numbers[at] = symbol_value(symbol);
+  STAX_CHECK(plan_.numbers.program.run(frame_.numbers.data()),
+             "[call] the sizes of this call lead to tensors whose sizes leave 64 bits");
 }
 
 void PlanExecutor::Run::check_input(int32_t k) const {

@@ -6,14 +6,6 @@
 
 namespace stax::runtime {
 
-NumberId Numbers::add(Expr e) {
-  const auto [found, added] = known_.emplace(e, static_cast<NumberId>(initial.size()));
-  if (!added) return found->second;
-  initial.push_back(e.constant().value_or(0));
-  if (!e.is_constant()) dynamic.push_back({found->second, e});
-  return found->second;
-}
-
 std::vector<NumberId> Numbers::add(const std::vector<Expr>& list) {
   std::vector<NumberId> out;
   for (Expr e : list) out.push_back(add(e));

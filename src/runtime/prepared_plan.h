@@ -2,32 +2,24 @@
 #pragma once
 
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "codegen/plan/plan.h"
 #include "runtime/plan_executor.h"
+#include "symbolic/expr_program.h"
 
 namespace stax::runtime {
 
 /// Position of an expression's value in the numbers of a call.
 using NumberId = int32_t;
 
-/// The distinct expressions of a plan. Constant ones have their values in `initial`; the others are computed
+/// The distinct expressions of a plan: constant ones have their values from the start, the others are computed
 /// once a call.
 struct Numbers {
-  std::vector<int64_t> initial;
-  struct Dynamic {
-    NumberId at;
-    Expr expr;
-  };
-  std::vector<Dynamic> dynamic;
+  ExprProgram program;
 
-  NumberId add(Expr e);
+  NumberId add(Expr e) { return program.add(e); }
   std::vector<NumberId> add(const std::vector<Expr>& list);
-
- private:
-  std::unordered_map<Expr, NumberId> known_;
 };
 
 struct PreparedInput {
@@ -84,7 +76,7 @@ struct PreparedPlan {
   NumberId arena_bytes = 0;
   int32_t pointers = 0, sizes = 0;  // lengths of the frame's arrays
 
-  bool fixed() const { return numbers.dynamic.empty() && bindings.empty(); }
+  bool fixed() const { return numbers.program.symbols().empty() && bindings.empty(); }
 };
 
 /// Numbers the expressions of `plan` and resolves its functions.

@@ -154,6 +154,17 @@ bool ShapeEnv::decide(const Condition& condition, const std::string& where) {
   return answer;
 }
 
+int64_t ShapeEnv::specialize(Expr e, const std::string& where) {
+  if (const auto constant = e.constant()) return *constant;
+  const std::optional<int64_t> value = hint(e);
+  STAX_CHECK(value,
+             "{}the size {} is needed as a number, but only data determines it; keep it symbolic, or return "
+             "what depends on it",
+             where.empty() ? "" : where + ": ", e.str());
+  decide(eq(e, *value), where);
+  return *value;
+}
+
 namespace {
 
 /// For c*s + k with a symbol s and constants c, k.

@@ -33,6 +33,9 @@ class ShapeEnv {
   /// otherwise by the hints, which records a guard. A condition that involves a symbol without hint and is
   /// undetermined raises UserError.
   bool decide(const Condition& condition, const std::string& where = {});
+  /// The number that `e` has by the hints, with the guard that it has it. UserError where a symbol without
+  /// hint is in it.
+  int64_t specialize(Expr e, const std::string& where = {});
   /// Like decide(), but takes no hint: true only where the ranges and the recorded guards prove it.
   bool proves(const Condition& condition) const;
   const std::vector<Guard>& guards() const { return guards_; }

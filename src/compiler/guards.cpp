@@ -1,0 +1,258 @@
+#include "compiler/guards.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "symbolic/node.h"
+
+namespace stax::compiler {
+
+using capture::Captured;
+using graph::TensorMeta;
+
+namespace {
+
+/// scale * symbol + offset.
+struct Linear {
+  Symbol symbol;
+  int64_t scale = 1, offset = 0;
+};
+
+std::optional<Linear> linear(Expr e) {
+  const std::vector<Symbol> symbols = e.symbols();
+  if (symbols.size() != 1) return std::nullopt;
+  const std::optional<Expr> scale = stride_of(e, symbols[0]);
+  if (!scale || !scale->is_constant()) return std::nullopt;
+  const Expr rest = e - *scale * symbols[0];
+  if (!rest.is_constant()) return std::nullopt;
+  return Linear{symbols[0], scale->value(), rest.value()};
+}
+
+/// All symbols that the program or its guards use.
+std::set<Symbol> needed_symbols(const Captured& captured) {
+  std::set<Symbol> needed;
+  const auto use = [&](Expr e) {
+    for (const Symbol s : e.symbols()) needed.insert(s);
+  };
+  const auto use_meta = [&](const TensorMeta& meta) {
+    for (const Expr e : meta.sizes) use(e);
+    for (const Expr e : meta.strides) use(e);
+    use(meta.offset);
+  };
+  for (const Guard& guard : captured.env->guards()) {
+    use(guard.condition.left);
+    use(guard.condition.right);
+  }
+  for (const graph::Node& node : captured.graph.nodes) {
+    for (const TensorMeta& meta : node.results) use_meta(meta);
+    for (const auto& argument : node.args) {
+      if (argument.is_number()) use(argument.number().integer);
+      if (const auto* list = std::get_if<std::vector<Expr>>(&argument.value)) {
+        for (const Expr e : *list) use(e);
+      }
+    }
+  }
+  for (const capture::CapturedOutput& output : captured.outputs) use_meta(output.meta);
+  for (const Expr e : captured.integers) use(e);
+  use(captured.random_count);
+  return needed;
+}
+
+bool holds(Relation relation, int64_t left, int64_t right) {
+  switch (relation) {
+    case Relation::eq:
+      return left == right;
+    case Relation::ne:
+      return left != right;
+    case Relation::lt:
+      return left < right;
+    case Relation::le:
+      return left <= right;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string Guards::Place::str() const {
+  if (part == Part::value) return fmt::format("integer {}", input);
+  return fmt::format("tensor {}: {}({})", input, part == Part::size ? "size" : "stride", dim);
+}
+
+Guards::Guards(const Captured& captured) {
+  find_sources(captured);
+  add_checks(captured);
+  for (const Guard& guard : captured.env->guards()) {
+    conditions_.push_back({guard.condition.relation, program_.add(guard.condition.left),
+                           program_.add(guard.condition.right), guard});
+  }
+}
+
+void Guards::add_source(Place place, Expr e, const ShapeEnv& env) {
+  const std::optional<Linear> form = linear(e);
+  if (!form || form->scale <= 0 || form->symbol.kind != SymbolKind::size) return;
+  if (std::any_of(sources_.begin(), sources_.end(),
+                  [&](const Source& s) { return s.symbol == form->symbol; })) {
+    return;
+  }
+  const Interval range = env.ranges().interval(form->symbol);
+  sources_.push_back({place, form->symbol, program_.add(Expr(form->symbol)), form->scale, form->offset,
+                      range.lower.value_or(INT64_MIN), range.upper.value_or(INT64_MAX)});
+  symbol_count_ = std::max(symbol_count_, static_cast<size_t>(form->symbol.number) + 1);
+}
+
+/// Tensors that the program reads come first: one that it does not read is looked at only where nothing else
+/// gives a symbol that is needed. Plain symbols come before sizes that are computed from them.
+void Guards::find_sources(const Captured& captured) {
+  const std::set<Symbol> needed = needed_symbols(captured);
+  const auto add = [&](bool used, bool plain, Part part) {
+    for (size_t k = 0; k < captured.symbols.tensors.size(); ++k) {
+      if ((captured.used[k] != 0) != used) continue;
+      const TensorMeta& meta = captured.symbols.tensors[k];
+      const std::vector<Expr>& list = part == Part::size ? meta.sizes : meta.strides;
+      for (size_t d = 0; d < list.size(); ++d) {
+        if ((list[d].kind() == ExprKind::symbol) != plain) continue;
+        if (!used && std::ranges::none_of(list[d].symbols(), [&](Symbol s) { return needed.contains(s); })) {
+          continue;
+        }
+        add_source({part, static_cast<int32_t>(k), static_cast<int32_t>(d)}, list[d], *captured.env);
+      }
+    }
+  };
+  for (size_t k = 0; k < captured.symbols.integers.size(); ++k) {
+    add_source({Part::value, static_cast<int32_t>(k), 0}, captured.symbols.integers[k], *captured.env);
+  }
+  for (const bool used : {true, false}) {
+    for (const bool plain : {true, false}) {
+      for (const Part part : {Part::size, Part::stride}) add(used, plain, part);
+    }
+  }
+}
+
+void Guards::add_checks(const Captured& captured) {
+  const auto is_source = [&](const Place& place) {
+    return std::any_of(sources_.begin(), sources_.end(), [&](const Source& s) {
+      return s.place.part == place.part && s.place.input == place.input && s.place.dim == place.dim;
+    });
+  };
+  const auto add = [&](Place place, Expr e) {
+    if (is_source(place)) return;
+    const bool early = e.is_constant() || e.kind() == ExprKind::symbol;
+    (early ? early_ : checks_).push_back({place, program_.add(e), e});
+  };
+  for (size_t k = 0; k < captured.symbols.tensors.size(); ++k) {
+    if (captured.used[k] == 0) continue;
+    const TensorMeta& meta = captured.symbols.tensors[k];
+    const auto input = static_cast<int32_t>(k);
+    const bool empty = std::ranges::any_of(meta.sizes, [](Expr e) { return e.is(0); });
+    for (size_t d = 0; d < meta.sizes.size(); ++d) {
+      const auto dim = static_cast<int32_t>(d);
+      add({Part::size, input, dim}, meta.sizes[d]);
+      if (!empty && !meta.sizes[d].is(1)) add({Part::stride, input, dim}, meta.strides[d]);
+    }
+  }
+}
+
+int64_t Guards::value_at(const Place& place, const detail::Leaves& leaves, const CallTensors& call) {
+  const auto input = static_cast<size_t>(place.input), dim = static_cast<size_t>(place.dim);
+  switch (place.part) {
+    case Part::size:
+      return call.tensors[input]->sizes()[dim];
+    case Part::stride:
+      return call.tensors[input]->strides()[dim];
+    case Part::value:
+      return leaves.integers[input];
+  }
+  return 0;
+}
+
+int32_t Guards::first_failed(const detail::Leaves& leaves, const CallTensors& call, int64_t* registers,
+                             int64_t* symbols) const {
+  std::copy(program_.initial().begin(), program_.initial().end(), registers);
+  int32_t number = 0;
+  for (const Source& source : sources_) {
+    int64_t value = value_at(source.place, leaves, call) - source.offset;
+    if (source.scale != 1) {
+      if (value % source.scale != 0) return number;
+      value /= source.scale;
+    }
+    if (value < source.lower || value > source.upper) return number;
+    registers[source.at] = value;
+    symbols[source.symbol.number] = value;
+    ++number;
+  }
+  for (const Check& check : early_) {
+    if (value_at(check.place, leaves, call) != registers[check.at]) return number;
+    ++number;
+  }
+  if (!program_.run(registers)) return kOverflow;
+  for (const Check& check : checks_) {
+    if (value_at(check.place, leaves, call) != registers[check.at]) return number;
+    ++number;
+  }
+  for (const Comparison& c : conditions_) {
+    if (!holds(c.relation, registers[c.left], registers[c.right])) return number;
+    ++number;
+  }
+  return kNone;
+}
+
+std::string Guards::source_text(const Source& source) const {
+  std::string text = source.symbol.str();
+  if (source.scale != 1) text = fmt::format("{}*{}", source.scale, text);
+  if (source.offset != 0) text += fmt::format(" + {}", source.offset);
+  Interval range;
+  if (source.lower != INT64_MIN) range.lower = source.lower;
+  if (source.upper != INT64_MAX) range.upper = source.upper;
+  text = fmt::format("{} is {}", source.place.str(), text);
+  return range == Interval{} ? text
+                             : text + fmt::format(", {} within {}", source.symbol.str(), range.str());
+}
+
+std::vector<std::string> Guards::conditions() const {
+  std::vector<std::string> out;
+  for (const Source& source : sources_) out.push_back(source_text(source));
+  for (const auto* list : {&early_, &checks_}) {
+    for (const Check& check : *list) {
+      out.push_back(fmt::format("{} == {}", check.place.str(), check.expr.str()));
+    }
+  }
+  for (const Comparison& c : conditions_) {
+    out.push_back(c.guard.condition.str() + (c.guard.where.empty() ? "" : ", at " + c.guard.where));
+  }
+  return out;
+}
+
+std::string Guards::misfit(const detail::Leaves& leaves, const CallTensors& call) const {
+  std::vector<int64_t> registers(std::max<size_t>(1, program_.size())), symbols(symbol_count_ + 1);
+  const int32_t failed = first_failed(leaves, call, registers.data(), symbols.data());
+  if (failed == kNone) return {};
+  if (failed == kOverflow) return "sizes whose products leave 64 bits";
+  const auto at = static_cast<size_t>(failed);
+  std::string text = conditions()[at];
+  if (at < sources_.size()) {
+    return fmt::format("{}, got {}", text, value_at(sources_[at].place, leaves, call));
+  }
+  const size_t check = at - sources_.size();
+  if (check < early_.size() + checks_.size()) {
+    const Check& c = check < early_.size() ? early_[check] : checks_[check - early_.size()];
+    return fmt::format("{} = {}, got {}", text, registers[static_cast<size_t>(c.at)],
+                       value_at(c.place, leaves, call));
+  }
+  const Comparison& c = conditions_[check - early_.size() - checks_.size()];
+  text += ", with ";
+  bool first = true;
+  for (const Source& source : sources_) {
+    if (!c.guard.condition.left.contains(source.symbol) && !c.guard.condition.right.contains(source.symbol)) {
+      continue;
+    }
+    text += fmt::format("{}{} = {} ({})", first ? "" : ", ", source.symbol.str(),
+                        symbols[static_cast<size_t>(source.symbol.number)], source.place.str());
+    first = false;
+  }
+  return text;
+}
+
+}  // namespace stax::compiler
