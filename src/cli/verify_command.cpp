@@ -18,7 +18,9 @@ namespace fs = std::filesystem;
 ReplayMode parse_mode(const std::string& text) {
   if (text == "reference") return ReplayMode::reference;
   if (text == "compiled") return ReplayMode::compiled;
-  throw_user_error(fmt::format("verify: there is no mode '{}'; there are: reference, compiled", text));
+  if (text == "dynamic") return ReplayMode::dynamic;
+  throw_user_error(
+      fmt::format("verify: there is no mode '{}'; there are: reference, compiled, dynamic", text));
 }
 
 /// Files of recorded calls below the paths, by name; with `op`, only those of that operator.
@@ -50,11 +52,13 @@ std::vector<std::string> find_files(const VerifyOptions& options) {
 struct Counts {
   int64_t passed = 0, failed = 0, unknown = 0;
   int64_t interpreted = 0;  // of the passed: without kernels of their own
+  int64_t one_size = 0;     // of the passed: checked at no other sizes
   void add(const Outcome& outcome) {
     switch (outcome.verdict) {
       case Verdict::passed:
         ++passed;
         if (!outcome.native) ++interpreted;
+        if (outcome.other_sizes == 0) ++one_size;
         break;
       case Verdict::failed:
         ++failed;
@@ -69,6 +73,7 @@ struct Counts {
     failed += other.failed;
     unknown += other.unknown;
     interpreted += other.interpreted;
+    one_size += other.one_size;
   }
 };
 
@@ -109,7 +114,8 @@ Json to_json(const FileReport& report) {
       .set("passed", counts.passed)
       .set("failed", counts.failed)
       .set("unknown", counts.unknown)
-      .set("interpreted", counts.interpreted);
+      .set("interpreted", counts.interpreted)
+      .set("one_size", counts.one_size);
   if (!report.error.empty()) entry.set("error", report.error);
   Json failures = Json::array();
   for (size_t i = 0; i < report.outcomes.size(); ++i) {
@@ -147,11 +153,14 @@ int verify(const VerifyOptions& options) {
         .set("failed", total.failed)
         .set("unknown", total.unknown)
         .set("interpreted", total.interpreted)
+        .set("one_size", total.one_size)
         .set("operators", std::move(operators));
     fmt::print("{}\n", result.dump(1));
   } else {
-    if (workers.mode == ReplayMode::compiled)
+    if (workers.mode != ReplayMode::reference)
       fmt::print("{} of the passed calls ran without kernels of their own\n", total.interpreted);
+    if (workers.mode == ReplayMode::dynamic)
+      fmt::print("{} of the passed calls have no free size that could be changed\n", total.one_size);
     fmt::print("{} passed, {} failed, {} unknown\n", total.passed, total.failed, total.unknown);
   }
   return total.failed > 0 ? 1 : 0;

@@ -84,11 +84,21 @@ std::vector<BatchItem> compile_batch(std::vector<capture::Captured> captured) {
   return items;
 }
 
-std::vector<Tensor> run_program(const CompiledProgram& program, const std::vector<Tensor>& arguments) {
+std::optional<std::vector<int64_t>> symbols_of(const Guards& guards, const std::vector<Tensor>& arguments) {
+  detail::Leaves leaves;
+  for (const Tensor& argument : arguments) leaves.tensors.add(&argument);
+  const CallTensors call(leaves);
+  std::vector<int64_t> registers(guards.registers() + 1), symbols(guards.symbols());
+  if (!guards.hold(leaves, call, registers.data(), symbols.data())) return std::nullopt;
+  return symbols;
+}
+
+std::vector<Tensor> run_program(const CompiledProgram& program, const std::vector<Tensor>& arguments,
+                                std::span<const int64_t> symbols) {
   std::vector<const Tensor*> pointers;
   for (const Tensor& argument : arguments) pointers.push_back(&argument);
   std::vector<Tensor> results(program.result_count());
-  program.run(pointers, {}, results.data());
+  program.run(pointers, {}, results.data(), symbols);
   return results;
 }
 

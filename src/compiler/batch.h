@@ -4,9 +4,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "compiler/guards.h"
 #include "compiler/program.h"
 
 namespace stax::compiler {
@@ -28,7 +30,12 @@ struct BatchItem {
 /// itself.
 std::vector<BatchItem> compile_batch(std::vector<capture::Captured> captured);
 
-/// Calls a program that has no number arguments.
-std::vector<Tensor> run_program(const CompiledProgram& program, const std::vector<Tensor>& arguments);
+/// The values of size symbols in a call with these arguments; nothing where the guards do not hold. Ranks and
+/// dtypes are those that the guards were made for.
+std::optional<std::vector<int64_t>> symbols_of(const Guards& guards, const std::vector<Tensor>& arguments);
+
+/// Calls a program that has no number arguments. `symbols`: of symbols_of(), where sizes are symbolic.
+std::vector<Tensor> run_program(const CompiledProgram& program, const std::vector<Tensor>& arguments,
+                                std::span<const int64_t> symbols = {});
 
 }  // namespace stax::compiler

@@ -1,14 +1,18 @@
 #include "cli/verify/replay.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <optional>
 
 #include "cli/verify/compare.h"
+#include "cli/verify/other_sizes.h"
 #include "cli/verify/translate.h"
 #include "compiler/batch.h"
 #include "stax/compile.h"
 #include "stax/error.h"
+#include "stax/random.h"
+#include "tensor/tensor_impl.h"
 
 namespace stax::cli {
 namespace {
@@ -124,7 +128,65 @@ class Call {
     if (outcome_) outcome_->native = false;
   }
 
+  /// Runs the program that was compiled for the call's own sizes at others, against eager evaluation.
+  void check_other_sizes(const compiler::CompiledProgram& program, const std::vector<Tensor>& arguments) {
+    if (!outcome_ || outcome_->verdict != Verdict::passed || refused_by_python()) return;
+    const compiler::Guards guards(program.captured());
+    for (const std::vector<Tensor>& tensors : at_other_sizes(program.captured(), guards, arguments, 2)) {
+      std::string words = difference_at(program, guards, tensors);
+      if (!words.empty()) {
+        const bool native = outcome_->native;
+        outcome_ = failed(std::move(words));
+        outcome_->native = native;
+        return;
+      }
+      ++outcome_->other_sizes;
+    }
+  }
+
  private:
+  static std::vector<Tensor> clones(const std::vector<Tensor>& tensors) {
+    std::vector<Tensor> out;
+    for (const Tensor& t : tensors) {
+      const StridedImpl& from = strided(t);
+      out.push_back(new_tensor(t.dtype(), extents_of(from.sizes().values(), from.strides().values())));
+      copy_elements(from.view(), strided(out.back()).view());
+    }
+    return out;
+  }
+
+  /// Where the program and eager evaluation differ on these arguments; empty where they do not.
+  std::string difference_at(const compiler::CompiledProgram& program, const compiler::Guards& guards,
+                            const std::vector<Tensor>& tensors) const {
+    std::vector<Tensor> got;
+    std::vector<Expected> expected;
+    std::string raised, eager_raised;
+    const Request request = fresh();
+    const uint64_t seed = 7;  // both draw the same
+    try {
+      manual_seed(seed);
+      for (const Tensor& t : request.run(clones(tensors))) expected.push_back({t, {}});
+    } catch (const UserError& error) {
+      eager_raised = error.what();
+    }
+    try {
+      manual_seed(seed);
+      got = compiler::run_program(program, clones(tensors), *compiler::symbols_of(guards, tensors));
+    } catch (const UserError& error) {
+      raised = error.what();
+    }
+    std::string sizes;
+    for (const Tensor& t : tensors) sizes += fmt::format("[{}]", fmt::join(t.sizes().values(), ", "));
+    if (raised.empty() != eager_raised.empty()) {
+      return fmt::format("at sizes {}: compiled {}, eager {}", sizes, raised.empty() ? "returns" : raised,
+                         eager_raised.empty() ? "returns" : eager_raised);
+    }
+    if (!raised.empty()) return {};
+    const Outcome outcome = compare(request, got, expected);
+    return outcome.verdict == Verdict::passed ? std::string()
+                                              : fmt::format("at sizes {}: {}", sizes, outcome.reason);
+  }
+
   const RecordedFile& file_;
   const Json& json_;
   size_t index_;
@@ -163,7 +225,7 @@ struct Traced {
   std::vector<Tensor> arguments;
 };
 
-void finish_batch(std::vector<Traced>& traced, std::vector<capture::Captured> captured,
+void finish_batch(std::vector<Traced>& traced, std::vector<capture::Captured> captured, bool dynamic,
                   const ReplayListener& listener) {
   const std::vector<compiler::BatchItem> items = compiler::compile_batch(std::move(captured));
   for (size_t i = 0; i < traced.size(); ++i) {
@@ -172,13 +234,26 @@ void finish_batch(std::vector<Traced>& traced, std::vector<capture::Captured> ca
     if (items[i].program == nullptr) {
       call.set(failed(fmt::format("cannot be compiled: {}", items[i].error)));
     } else {
-      call.attempt([&] { call.finish(compiler::run_program(*items[i].program, traced[i].arguments)); });
+      const std::vector<Tensor>& arguments = traced[i].arguments;
+      call.attempt([&] {
+        const compiler::Guards guards(items[i].program->captured());
+        const auto symbols = compiler::symbols_of(guards, arguments);
+        if (!symbols) return call.set(failed("the guards do not hold for the example itself"));
+        call.finish(compiler::run_program(*items[i].program, arguments, *symbols));
+      });
       if (!items[i].error.empty()) call.not_native();
+      if (dynamic) {
+        try {
+          call.check_other_sizes(*items[i].program, arguments);
+        } catch (const std::exception& error) {
+          call.set(failed(fmt::format("at other sizes: {}", error.what())));
+        }
+      }
     }
   }
 }
 
-void replay_compiled(const RecordedFile& file, std::span<const size_t> indices,
+void replay_compiled(const RecordedFile& file, std::span<const size_t> indices, bool dynamic,
                      const ReplayListener& listener) {
   std::vector<Call> calls;
   calls.reserve(indices.size());
@@ -197,13 +272,13 @@ void replay_compiled(const RecordedFile& file, std::span<const size_t> indices,
       const Request request = call.fresh();
       std::vector<Tensor> arguments = request.tensors();
       captured.push_back(compiler::trace_function(
-          [&](const std::vector<Tensor>& in) { return request.run(in); }, arguments));
+          [&](const std::vector<Tensor>& in) { return request.run(in); }, arguments, {.dynamic = dynamic}));
       traced.push_back({&call, std::move(arguments)});
     } catch (const std::exception&) {
       run_alone(call);
     }
   }
-  finish_batch(traced, std::move(captured), listener);
+  finish_batch(traced, std::move(captured), dynamic, listener);
   for (const Call& call : calls) listener.ends(call.index(), *call.outcome());
 }
 
@@ -216,9 +291,10 @@ void replay(const RecordedFile& file, ReplayMode mode, const std::vector<size_t>
       replay_eagerly(file, calls, listener);
       return;
     case ReplayMode::compiled:
+    case ReplayMode::dynamic:
       for (size_t first = 0; first < calls.size(); first += kBatch) {
         const size_t count = std::min(kBatch, calls.size() - first);
-        replay_compiled(file, std::span(calls).subspan(first, count), listener);
+        replay_compiled(file, std::span(calls).subspan(first, count), mode == ReplayMode::dynamic, listener);
       }
       return;
   }

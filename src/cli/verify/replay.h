@@ -1,6 +1,7 @@
 // Replays calls of one file in this process.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -15,9 +16,14 @@ struct Outcome {
   Verdict verdict = Verdict::passed;
   std::string reason;  ///< why it failed or is unknown
   bool native = true;  ///< compiled: everything ran in kernels of its own or in library calls
+  int32_t other_sizes = 0;  ///< dynamic: at how many sizes beside its own the call was checked
 };
 
-enum class ReplayMode : uint8_t { reference, compiled };
+enum class ReplayMode : uint8_t {
+  reference,  // eagerly
+  compiled,   // each call for its own sizes
+  dynamic,    // for all sizes: at the call's own, and at two more against eager evaluation
+};
 
 /// Who hears of a replay.
 struct ReplayListener {

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -67,7 +69,8 @@ Outcome outcome_of(char letter, std::string reason) {
     }
     const auto begins = [&](size_t call) { write_line(fd, '@', std::to_string(call)); };
     const auto ends = [&](size_t call, const Outcome& outcome) {
-      write_line(fd, letter_of(outcome), std::to_string(call) + " " + outcome.reason);
+      write_line(fd, letter_of(outcome),
+                 fmt::format("{} {} {}", call, outcome.other_sizes, outcome.reason));
     };
     replay(file, options.mode, calls, {begins, ends});
   } catch (const std::exception& error) {
@@ -154,7 +157,9 @@ class Job {
     } else if (letter == '@') {
       current_ = number;
     } else {
-      outcomes_.at(number) = outcome_of(letter, text);
+      const size_t gap = std::min(text.find(' '), text.size());
+      outcomes_.at(number) = outcome_of(letter, text.substr(std::min(gap + 1, text.size())));
+      outcomes_.at(number)->other_sizes = std::stoi(text.substr(0, gap));
     }
   }
 
