@@ -35,8 +35,8 @@ class STAX_API Dim {
   Dim(std::string name, DimOptions options = {});
   Dim(const char* name, DimOptions options = {}) : Dim(std::string(name), std::move(options)) {}  // NOLINT
   /// The size that the example has; UserError where an example or a call has another.
-  Dim(int64_t size);                                       // NOLINT: sizes are written plainly
-  Dim(int size) : Dim(static_cast<int64_t>(size)) {}       // NOLINT
+  Dim(int64_t size);                                  // NOLINT: sizes are written plainly
+  Dim(int size) : Dim(static_cast<int64_t>(size)) {}  // NOLINT
   /// Left to the compiler.
   static Dim automatic() { return Dim(Kind::automatic); }
   /// The size of the example, whatever it is: a later call with another size gets an artifact of its own.

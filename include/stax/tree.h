@@ -1,7 +1,7 @@
 // How compiled functions take arguments and results apart.
 //
-// Leaves are tensors, numbers, sizes and text. Between them may stand std::vector, array, tuple, pair, optional and
-// map, and structs for which Traversable is specialised:
+// Leaves are tensors, numbers, sizes and text. Between them may stand std::vector, array, tuple, pair,
+// optional and map, and structs for which Traversable is specialised:
 //
 //   struct Layer { stax::Tensor weight, bias; };
 //   template <>

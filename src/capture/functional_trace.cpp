@@ -462,7 +462,8 @@ Tensor FunctionalTrace::as_strided(const Arguments& arguments) {
   const auto [base_low, base_high] = reach_of(self.storage->meta, self.storage->start);
   const int64_t capacity = self.storage->exists() ? self.storage->capacity : base_high;
   STAX_CHECK(low == high || (low >= 0 && high <= capacity),
-             "a view of elements {} to {} reaches outside its storage of {} elements", low, high - 1, capacity);
+             "a view of elements {} to {} reaches outside its storage of {} elements", low, high - 1,
+             capacity);
   if (!self.storage->flat || low < base_low || high > base_high) {
     flatten({self.storage}, std::min(low, base_low), std::max(high, base_high));
   }

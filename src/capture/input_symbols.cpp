@@ -80,9 +80,7 @@ class Maker {
     return strides;
   }
 
-  Expr integer(int64_t value) {
-    return env_.new_symbol(SymbolKind::size, value, Interval{});
-  }
+  Expr integer(int64_t value) { return env_.new_symbol(SymbolKind::size, value, Interval{}); }
 
  private:
   Expr automatic(int64_t length) {
@@ -103,8 +101,8 @@ class Maker {
     if (!fresh) {
       const DeclaredDim& known = out_.dims[at->second];
       STAX_CHECK(known.min == dim.options().min && known.max == dim.options().max,
-                 "dynamic_shapes: {} is declared with the ranges [{}, {}] and [{}, {}]", dim.name(), known.min,
-                 known.max, dim.options().min, dim.options().max);
+                 "dynamic_shapes: {} is declared with the ranges [{}, {}] and [{}, {}]", dim.name(),
+                 known.min, known.max, dim.options().min, dim.options().max);
       const int64_t before = *env_.hint(known.root);
       STAX_CHECK(before == value,
                  "dynamic_shapes: {} is {} in dimension {} of tensor {}, but {} where it is used first",

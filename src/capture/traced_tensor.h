@@ -27,8 +27,8 @@ struct TracedStorage {
   int64_t start = 0;       // element of the memory at which the base begins
   bool flat = false;       // the base is one dense dimension
   // Where the memory exists already:
-  int32_t input = -1;  // the graph input that holds the base
-  Tensor memory;       // a tensor over it
+  int32_t input = -1;    // the graph input that holds the base
+  Tensor memory;         // a tensor over it
   int64_t capacity = 0;  // its elements
   std::vector<TracedImpl*> aliases;
   /// Parts of the memory that were written, in order, with what was written; unless all of it was.

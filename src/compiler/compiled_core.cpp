@@ -213,7 +213,8 @@ void fix_what_was_read(capture::Captured& captured) {
   for (const graph::Node& node : captured.graph.nodes) {
     for (const auto& argument : node.args) {
       if (argument.is_number()) use(argument.number().integer);
-      if (const auto* list = std::get_if<std::vector<Expr>>(&argument.value)) std::ranges::for_each(*list, use);
+      if (const auto* list = std::get_if<std::vector<Expr>>(&argument.value))
+        std::ranges::for_each(*list, use);
     }
   }
   std::ranges::for_each(captured.integers, use);
@@ -296,8 +297,7 @@ EntryPtr CompiledCore::State::compile(const Leaves& leaves, const CallTensors& t
                                       FunctionCall& call) const {
   auto entry = std::make_shared<Entry>();
   TraceOutcome outcome = trace(leaves, call, symbol_options(), strict());
-  entry->key =
-      relaxed_key(leaves, tensors, outcome.captured ? &*outcome.captured : nullptr, options.dynamic);
+  entry->key = relaxed_key(leaves, tensors, outcome.captured ? &*outcome.captured : nullptr, options.dynamic);
   if (!outcome.captured) {
     entry->eager_reason = "it reads a value: " + outcome.read_where;
     return entry;

@@ -207,8 +207,7 @@ std::string Guards::source_text(const Source& source) const {
   if (source.lower != INT64_MIN) range.lower = source.lower;
   if (source.upper != INT64_MAX) range.upper = source.upper;
   text = fmt::format("{} is {}", source.place.str(), text);
-  return range == Interval{} ? text
-                             : text + fmt::format(", {} within {}", source.symbol.str(), range.str());
+  return range == Interval{} ? text : text + fmt::format(", {} within {}", source.symbol.str(), range.str());
 }
 
 std::vector<std::string> Guards::conditions() const {

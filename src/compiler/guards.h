@@ -12,7 +12,8 @@
 
 namespace stax::compiler {
 
-/// A conjunction of conditions, compiled to a flat list. Reads metadata only and holds no tensor. Thread-safe.
+/// A conjunction of conditions, compiled to a flat list. Reads metadata only and holds no tensor.
+/// Thread-safe.
 class Guards {
  public:
   Guards() = default;
@@ -24,9 +25,7 @@ class Guards {
   size_t registers() const { return program_.size(); }
   /// Values of symbols: check() gives that many, by the symbols' numbers.
   size_t symbols() const { return symbol_count_; }
-  bool empty() const {
-    return sources_.empty() && early_.empty() && checks_.empty() && conditions_.empty();
-  }
+  bool empty() const { return sources_.empty() && early_.empty() && checks_.empty() && conditions_.empty(); }
 
   /// Whether all hold; `symbols` receives the values of the size symbols. The call fits the artifact's key.
   bool hold(const detail::Leaves& leaves, const CallTensors& call, int64_t* registers,

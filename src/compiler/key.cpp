@@ -35,7 +35,8 @@ bool is_dense(const Extents& extents) {
 std::string text_of(const TensorKey& key) {
   std::string text;
   if (key.sizes_matter) {
-    text = fmt::format("{}[{}]", name(key.dtype), fmt::join(list(key.extents.sizes(), key.extents.rank()), ", "));
+    text = fmt::format("{}[{}]", name(key.dtype),
+                       fmt::join(list(key.extents.sizes(), key.extents.rank()), ", "));
   } else {
     text = fmt::format("{} of {} dimensions", name(key.dtype), key.extents.rank());
   }

@@ -210,8 +210,7 @@ void CompiledProgram::run_reference(const Call& call, std::span<const loops::Con
   for (size_t k = 0; k < ins.size(); ++k) ins[k] = data_of(k, call);
   SmallArray<void*, 8> outs(outputs.size());
   for (size_t k = 0; k < outputs.size(); ++k) {
-    outputs[k] =
-        StoragePtr(Storage::allocate(call.registers[static_cast<size_t>(output_bytes_[k])], kCPU));
+    outputs[k] = StoragePtr(Storage::allocate(call.registers[static_cast<size_t>(output_bytes_[k])], kCPU));
     outs[k] = outputs[k]->data();
   }
   loops::Invocation invocation{.inputs = ins, .outputs = outs, .scalars = scalars};

@@ -83,10 +83,10 @@ class CompiledProgram {
   ExprProgram numbers_;                              // what depends on the symbols
   std::vector<runtime::InputTensor> input_tensors_;  // without data
   std::vector<std::vector<int64_t>> input_numbers_;  // what they point into: sizes, strides, sizes, ...
-  std::vector<int32_t> output_bytes_;  // registers; parallel to the program's outputs
-  std::vector<Result> results_;        // parallel to the returned tensors
-  std::vector<int32_t> integers_;      // registers of the returned sizes
-  int32_t random_count_ = 0;           // register
+  std::vector<int32_t> output_bytes_;                // registers; parallel to the program's outputs
+  std::vector<Result> results_;                      // parallel to the returned tensors
+  std::vector<int32_t> integers_;                    // registers of the returned sizes
+  int32_t random_count_ = 0;                         // register
 };
 
 }  // namespace stax::compiler

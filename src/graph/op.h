@@ -58,7 +58,7 @@ using LowerRule = std::vector<lowering::Lazy> (*)(lowering::Lowering& lowering, 
 using DecomposeRule = std::vector<Var> (*)(Builder& builder, const VarArgs& args);
 /// For a view: the index into the input of the element at `index` of the result; `result` is the result's
 /// meta.
-using IndexMap = std::vector<Expr> (*)(const MetaArgs& args, const TensorMeta& result,
+using IndexMap = std::vector<Expr> (*)(ShapeEnv& env, const MetaArgs& args, const TensorMeta& result,
                                        const std::vector<Expr>& index);
 /// For a view: the value of the input after `source` (of the view's shape) was written through the view.
 using ScatterRule = Var (*)(Builder& builder, const VarArgs& args, const Var& source);

@@ -295,7 +295,7 @@ struct GraphLowering {
     STAX_ASSERT(node.op->index_map, "lowering: {} needs a stored input", node.op->schema.full_name());
     const auto metas = meta_args(node);
     return lowering.pointwise(to.dtype, to.sizes, [&](const Index& i) {
-      return lowering.load(in, node.op->index_map(MetaArgs(node.op->schema, metas), to, i));
+      return lowering.load(in, node.op->index_map(lowering.env(), MetaArgs(node.op->schema, metas), to, i));
     });
   }
 

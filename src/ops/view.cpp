@@ -52,7 +52,7 @@ Metas permute_meta(ShapeEnv&, const MetaArgs& args) {
   return {out};
 }
 
-Exprs permute_index(const MetaArgs& args, const TensorMeta& result, const Exprs& index) {
+Exprs permute_index(ShapeEnv&, const MetaArgs& args, const TensorMeta& result, const Exprs& index) {
   const auto order = permutation(args["dims"].integers(), result.dim());
   Exprs at(index.size());
   for (size_t k = 0; k < order.size(); ++k) at[order[k]] = index[k];
@@ -97,7 +97,7 @@ Metas expand_meta(ShapeEnv& env, const MetaArgs& args) {
   return {out};
 }
 
-Exprs expand_index(const MetaArgs& args, const TensorMeta& result, const Exprs& index) {
+Exprs expand_index(ShapeEnv&, const MetaArgs& args, const TensorMeta& result, const Exprs& index) {
   const TensorMeta& in = args.tensor(0);
   const size_t lead = result.sizes.size() - in.sizes.size();
   Exprs at;
@@ -131,8 +131,7 @@ Metas slice_meta(ShapeEnv& env, const MetaArgs& args) {
 }
 
 // The start is not in the result's meta of a formula, so it is found again by the same rule.
-Exprs slice_index(const MetaArgs& args, const TensorMeta&, const Exprs& index) {
-  ShapeEnv env;
+Exprs slice_index(ShapeEnv& env, const MetaArgs& args, const TensorMeta&, const Exprs& index) {
   const SliceRange range = slice_range(env, args.tensor(0).sizes, args);
   Exprs at = index;
   at[range.dim] = range.start + index[range.dim] * range.step;
@@ -166,8 +165,7 @@ Metas select_meta(ShapeEnv& env, const MetaArgs& args) {
   return {out};
 }
 
-Exprs select_index(const MetaArgs& args, const TensorMeta&, const Exprs& index) {
-  ShapeEnv env;
+Exprs select_index(ShapeEnv& env, const MetaArgs& args, const TensorMeta&, const Exprs& index) {
   const Exprs& sizes = args.tensor(0).sizes;
   const int64_t dim = select_dim(args, sizes);
   Exprs at = index;
@@ -192,7 +190,7 @@ Metas view_meta(ShapeEnv& env, const MetaArgs& args) {
   return {out};
 }
 
-Exprs view_index(const MetaArgs& args, const TensorMeta& result, const Exprs& index) {
+Exprs view_index(ShapeEnv&, const MetaArgs& args, const TensorMeta& result, const Exprs& index) {
   return reshape_index(args.tensor(0).sizes, result.sizes, index);
 }
 
@@ -238,8 +236,7 @@ Metas diagonal_meta(ShapeEnv& env, const MetaArgs& args) {
   return {out};
 }
 
-Exprs diagonal_index(const MetaArgs& args, const TensorMeta&, const Exprs& index) {
-  ShapeEnv env;
+Exprs diagonal_index(ShapeEnv& env, const MetaArgs& args, const TensorMeta&, const Exprs& index) {
   const Diagonal d = diagonal_of(env, args.tensor(0).sizes, args);
   Exprs at(index.begin(), index.end() - 1);
   const auto insert = [&](int64_t dim, Expr e) { at.insert(at.begin() + dim, e); };
@@ -281,7 +278,7 @@ Metas unfold_meta(ShapeEnv& env, const MetaArgs& args) {
   return {out};
 }
 
-Exprs unfold_index(const MetaArgs& args, const TensorMeta&, const Exprs& index) {
+Exprs unfold_index(ShapeEnv&, const MetaArgs& args, const TensorMeta&, const Exprs& index) {
   const int64_t rank = args.tensor(0).dim();
   if (rank == 0) return {};
   const int64_t dim = wrap_dim(args["dimension"].integer().value(), rank, "unfold");
@@ -420,7 +417,7 @@ Metas unsqueeze_meta(ShapeEnv&, const MetaArgs& args) {
   return {out};
 }
 
-Exprs unsqueeze_index(const MetaArgs& args, const TensorMeta&, const Exprs& index) {
+Exprs unsqueeze_index(ShapeEnv&, const MetaArgs& args, const TensorMeta&, const Exprs& index) {
   Exprs at = index;
   at.erase(at.begin() + args[1].integer().value());
   return at;
@@ -620,7 +617,7 @@ Vars unbind(Builder& b, const VarArgs& a) {
 Metas identity_meta(ShapeEnv&, const MetaArgs& args) {
   return {args.tensor(0)};
 }
-Exprs identity_index(const MetaArgs&, const TensorMeta&, const Exprs& index) {
+Exprs identity_index(ShapeEnv&, const MetaArgs&, const TensorMeta&, const Exprs& index) {
   return index;
 }
 Var identity_scatter(Builder&, const VarArgs&, const Var& source) {

@@ -34,8 +34,8 @@ struct RunInputs {
   std::span<const InputTensor> tensors;      // parallel to Plan::inputs
   std::span<const loops::Constant> scalars;  // parallel to Plan::scalars
   std::span<const int64_t> integers = {};    // for SymbolBinding::Part::value
-  /// Values of the size symbols, by their numbers: where given, the caller has checked the inputs, whose sizes
-  /// and strides are not looked at.
+  /// Values of the size symbols, by their numbers: where given, the caller has checked the inputs, whose
+  /// sizes and strides are not looked at.
   std::span<const int64_t> symbols = {};
 };
 

@@ -13,8 +13,8 @@ namespace stax::runtime {
 /// Position of an expression's value in the numbers of a call.
 using NumberId = int32_t;
 
-/// The distinct expressions of a plan: constant ones have their values from the start, the others are computed
-/// once a call.
+/// The distinct expressions of a plan: constant ones have their values from the start, the others are
+/// computed once a call.
 struct Numbers {
   ExprProgram program;
 

@@ -14,8 +14,8 @@ enum class Verdict : char { passed = 'P', failed = 'F', unknown = 'U' };
 
 struct Outcome {
   Verdict verdict = Verdict::passed;
-  std::string reason;  ///< why it failed or is unknown
-  bool native = true;  ///< compiled: everything ran in kernels of its own or in library calls
+  std::string reason;       ///< why it failed or is unknown
+  bool native = true;       ///< compiled: everything ran in kernels of its own or in library calls
   int32_t other_sizes = 0;  ///< dynamic: at how many sizes beside its own the call was checked
 };
 

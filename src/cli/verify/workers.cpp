@@ -1,12 +1,11 @@
 #include "cli/verify/workers.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
@@ -69,8 +68,7 @@ Outcome outcome_of(char letter, std::string reason) {
     }
     const auto begins = [&](size_t call) { write_line(fd, '@', std::to_string(call)); };
     const auto ends = [&](size_t call, const Outcome& outcome) {
-      write_line(fd, letter_of(outcome),
-                 fmt::format("{} {} {}", call, outcome.other_sizes, outcome.reason));
+      write_line(fd, letter_of(outcome), fmt::format("{} {} {}", call, outcome.other_sizes, outcome.reason));
     };
     replay(file, options.mode, calls, {begins, ends});
   } catch (const std::exception& error) {
