@@ -69,7 +69,8 @@ struct OneHot {
 /// Looks at one product of an m x k matrix.
 class Matcher {
  public:
-  Matcher(const Graph& graph, const Node& product) : graph_(graph), product_(product) {
+  Matcher(ShapeEnv& env, const Graph& graph, const Node& product)
+      : env_(env), graph_(graph), product_(product) {
     const TensorMeta& left = graph.meta(product.args[0].tensor());
     rows_ = left.sizes[0];
     columns_ = left.sizes[1];
@@ -112,7 +113,7 @@ class Matcher {
       metas.push_back(map_tensors<TensorMeta>(a, [&](const Value& v) { return graph_.meta(v); }));
     }
     return {node.args[0].tensor(),
-            simplified(node.op->index_map(MetaArgs(node.op->schema, metas), node.results[0], e.index))};
+            simplified(node.op->index_map(env_, MetaArgs(node.op->schema, metas), node.results[0], e.index))};
   }
 
   bool is_view(const Node& node) const {
@@ -210,6 +211,7 @@ class Matcher {
     return OneHot{*classes, 0, true};
   }
 
+  ShapeEnv& env_;
   const Graph& graph_;
   const Node& product_;
   Expr rows_, columns_;  // how many
@@ -262,7 +264,7 @@ Graph gather_one_hot(const PassContext& context, const Graph& graph) {
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
     const Node& node = graph.nodes[id];
     std::optional<OneHot> hot;
-    if (calls(node, "mm")) hot = Matcher(graph, node).match();
+    if (calls(node, "mm")) hot = Matcher(context.env, graph, node).match();
     const Weights facts = hot ? weights_of(graph, node.args[1].tensor()) : Weights{};
     if (!facts.finite) {
       rewriter.keep(id);
