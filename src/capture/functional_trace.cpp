@@ -492,7 +492,8 @@ void FunctionalTrace::write(const Tensor& self, const Tensor& source) {
   for (size_t k = 0; k + 1 < target.steps.size(); ++k) {
     before.push_back(replay(*storage, std::span(target.steps).first(k + 1)));
   }
-  if (std::any_of(before.begin(), before.end(), [](const Var& v) { return overlaps_itself(v.meta()); })) {
+  if (std::any_of(before.begin(), before.end(),
+                  [&](const Var& v) { return overlaps_itself(*env_, v.meta()); })) {
     // A part of an expanded tensor, itself without overlap: there is no view to go back through, only memory.
     const TensorMeta meta = target.value.meta();
     const int64_t offset = target.offset();
