@@ -97,7 +97,10 @@ Result scatter_nd(const NodeCall& call) {
 
 Result one_hot(const NodeCall& call) {
   const Tensor &indices = call.in(0), &values = call.in(2);
-  const auto depth = static_cast<int64_t>(call.numbers(1).at(0));
+  const double wanted = call.numbers(1).at(0);
+  if (!(wanted >= 0 && wanted <= static_cast<double>(kLargestCount)))
+    call.refuse(fmt::format("a depth of {}", wanted));
+  const auto depth = static_cast<int64_t>(wanted);
   const int64_t rank = indices.dim() + 1, axis = axis_of(call, call.integer("axis", -1), rank);
   Ints shape(static_cast<size_t>(rank), 1);
   shape[static_cast<size_t>(axis)] = depth;

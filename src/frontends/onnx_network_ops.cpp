@@ -29,6 +29,23 @@ struct Window {
   }
 };
 
+/// Numbers that divide, and whose products with each other and with lengths stay in 64 bits.
+void check(const NodeCall& call, const Window& window) {
+  const auto all = [&](const Ints& values, int64_t least, std::string_view what) {
+    for (const int64_t v : values) {
+      if (v < least || v > kLargestCount) call.refuse(fmt::format("{} of {}", what, v));
+    }
+  };
+  all(window.kernel, 1, "a window");
+  all(window.strides, 1, "a stride");
+  all(window.dilations, 1, "a dilation");
+  all(window.before, -kLargestCount, "a pad");
+  all(window.after, -kLargestCount, "a pad");
+  const Tensor& x = call.in(0);
+  if (x.dim() != static_cast<int64_t>(window.rank()) + 2)
+    call.refuse(fmt::format("an input of {} dimensions for {} spatial ones", x.dim(), window.rank()));
+}
+
 Window window_of(const NodeCall& call, Ints kernel) {
   const size_t rank = kernel.size();
   Window window{std::move(kernel), {}, {}, {}, {}};
@@ -39,6 +56,7 @@ Window window_of(const NodeCall& call, Ints kernel) {
     call.refuse(fmt::format("'strides', 'dilations' or 'pads' do not fit {} spatial dimensions", rank));
   window.before.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(rank));
   window.after.assign(pads.begin() + static_cast<std::ptrdiff_t>(rank), pads.end());
+  check(call, window);
   const std::string automatic = call.text("auto_pad", "NOTSET");
   if (automatic == "NOTSET") return window;
   const Tensor& x = call.in(0);
@@ -92,9 +110,16 @@ Result transposed_convolution(const NodeCall& call) {
   const Tensor &x = call.in(0), &weight = call.in(1);
   Window window = window_of(call, spatial_sizes(weight));
   check_rank(call, window.rank());
-  Ints extra = call.node().get_ints("output_padding", Ints(window.rank(), 0));
+  const Ints extra = call.node().get_ints("output_padding", Ints(window.rank(), 0));
   const Ints wanted = call.node().get_ints("output_shape", {});
   const std::string automatic = call.text("auto_pad", "NOTSET");
+  if (extra.size() != window.rank() || (!wanted.empty() && wanted.size() < window.rank()))
+    call.refuse("'output_padding' or 'output_shape' does not fit its spatial dimensions");
+  for (const Ints* sizes : {&extra, &wanted}) {
+    for (const int64_t v : *sizes) {
+      if (v < 0 || v > kLargestCount) call.refuse(fmt::format("an output padding or size of {}", v));
+    }
+  }
   for (size_t d = 0; d < window.rank(); ++d) {
     const int64_t length = x.size(static_cast<int64_t>(d) + 2);
     const int64_t full = window.strides[d] * (length - 1) + extra[d] + window.reach(d);
@@ -206,6 +231,7 @@ Result average_pool(const NodeCall& call) {
   for (size_t d = 0; d < window.rank(); ++d) {
     const int64_t length = x.size(static_cast<int64_t>(d) + 2);
     counts.push_back(window_count(window, d, length, ceil));
+    if (counts.back() < 1) call.refuse("a window that is longer than the padded input");
     const int64_t needed = (counts[d] - 1) * window.strides[d] + window.reach(d);
     const int64_t missing = std::max<int64_t>(0, needed - length - window.before[d] - window.after[d]);
     overhang[2 * (window.rank() - 1 - d) + 1] = missing;
@@ -281,7 +307,7 @@ Result instance_normalization(const NodeCall& call) {
 
 Result group_normalization(const NodeCall& call) {
   const Tensor& x = call.in(0);
-  const int64_t groups = call.integer("num_groups", 1);
+  const int64_t groups = call.positive("num_groups", 1);
   const Tensor flat = op("reshape", {x, list({x.size(0), groups, -1})});
   const Moments m = moments(flat, {2}, call.real("epsilon", 1e-5));
   const Tensor normal = op("mul", {op("sub", {flat, m.mean}), m.inverse});
@@ -313,7 +339,8 @@ Result mean_variance_normalization(const NodeCall& call) {
 
 Result local_response_normalization(const NodeCall& call) {
   const Tensor& x = call.in(0);
-  const int64_t size = call.integer("size", 1), before = (size - 1) / 2;
+  if (x.dim() < 2) call.refuse("the input is to have channels");
+  const int64_t size = call.positive("size", 1), before = (size - 1) / 2;
   Ints pads(static_cast<size_t>(2 * (x.dim() - 1)), 0);
   pads[pads.size() - 2] = before;
   pads[pads.size() - 1] = size - 1 - before;

@@ -59,6 +59,13 @@ std::optional<Ints> NodeCall::ints(std::string_view attribute, size_t input) con
   return std::nullopt;
 }
 
+int64_t NodeCall::positive(std::string_view attribute, int64_t otherwise) const {
+  const int64_t value = integer(attribute, otherwise);
+  if (value < 1 || value > kLargestCount)
+    refuse(fmt::format("'{}' is to be positive, got {}", attribute, value));
+  return value;
+}
+
 void NodeCall::refuse(const std::string& why) const {
   throw_user_error(fmt::format("{}: {}", node_.describe(), why));
 }

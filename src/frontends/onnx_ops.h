@@ -19,6 +19,9 @@ using Tensor = stax::Tensor;  // not the constant of a model
 using Named = std::vector<std::pair<std::string, Argument<Tensor>>>;
 using Ints = std::vector<int64_t>;
 
+/// What a kernel's extent, a stride, a pad or the like may be at most: products of two do not overflow.
+inline constexpr int64_t kLargestCount = (int64_t{1} << 31) - 1;
+
 /// One node with the tensors that go in.
 class NodeCall {
  public:
@@ -46,6 +49,9 @@ class NodeCall {
   int64_t integer(std::string_view attribute, int64_t otherwise) const {
     return node_.get_int(attribute, otherwise);
   }
+  /// The attribute; UserError naming the node when it is not at least 1, or so large that arithmetic with
+  /// sizes could overflow.
+  int64_t positive(std::string_view attribute, int64_t otherwise) const;
   double real(std::string_view attribute, double otherwise) const {
     return node_.get_float(attribute, static_cast<float>(otherwise));
   }

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <set>
+#include <stdexcept>
 #include <unordered_map>
 
 #include "frontends/onnx_ops.h"
@@ -155,6 +157,12 @@ void OnnxProgram::State::run_nodes(const std::vector<Node>& nodes,
     std::vector<Value> results;
     try {
       results = run_node(node, opset_of(opsets, node.domain), scope);
+    } catch (const std::out_of_range&) {
+      throw_user_error(fmt::format("{}: it needs more inputs, or more elements in one", node.describe()));
+    } catch (const std::bad_alloc&) {
+      throw_runtime_error(fmt::format("{}: out of memory; check its attributes", node.describe()));
+    } catch (const std::length_error&) {
+      throw_runtime_error(fmt::format("{}: out of memory; check its attributes", node.describe()));
     } catch (const UserError& error) {
       const std::string text = error.what(), where = node.describe();
       throw_user_error(text.starts_with(where) ? text : fmt::format("{}: {}", where, text));

@@ -94,7 +94,8 @@ Result split(const NodeCall& call) {
   if (const std::optional<Ints> sizes = call.ints("split", 1))
     return op_all("split_with_sizes", {x, list(*sizes), axis});
   const auto parts = call.integer("num_outputs", static_cast<int64_t>(call.output_count()));
-  if (parts <= 0) call.refuse("the number of outputs is to be positive");
+  if (parts <= 0 || parts > static_cast<int64_t>(call.output_count()))
+    call.refuse(fmt::format("'num_outputs' is {}, with {} outputs", parts, call.output_count()));
   const int64_t length = size(x, axis), each = (length + parts - 1) / parts;
   Ints sizes(static_cast<size_t>(parts), each);
   sizes.back() = length - each * (parts - 1);
@@ -172,8 +173,12 @@ Padding padding_of(const NodeCall& call) {
 
 /// One axis by picking: `where` maps positions of the result to positions of the tensor.
 template <class F>
-Tensor pick(const Tensor& x, int64_t axis, int64_t before, int64_t after, F&& where) {
+Tensor pick(const NodeCall& call, const Tensor& x, int64_t axis, int64_t before, int64_t after, F&& where) {
+  constexpr int64_t kMost = 1 << 28;  // positions are a list
   const int64_t length = x.size(axis);
+  if (length == 0) call.refuse(fmt::format("axis {} has no elements to repeat", axis));
+  if (std::max(before, after) > kMost || std::min(before, after) < -kMost)
+    call.refuse(fmt::format("pads of {} and {}", before, after));
   Ints positions;
   for (int64_t i = -before; i < length + after; ++i) positions.push_back(where(i, length));
   const auto count = static_cast<int64_t>(positions.size());
@@ -212,7 +217,7 @@ Result pad(const NodeCall& call) {
   for (int64_t d = 0; d < x.dim(); ++d) {
     const int64_t before = padding.before[static_cast<size_t>(d)],
                   after = padding.after[static_cast<size_t>(d)];
-    if (before != 0 || after != 0) x = pick(x, d, before, after, where);
+    if (before != 0 || after != 0) x = pick(call, x, d, before, after, where);
   }
   return {x};
 }
@@ -285,7 +290,7 @@ Result trilu(const NodeCall& call) {
 Result depth_to_space(const NodeCall& call) {
   const Tensor& x = call.in(0);
   if (x.dim() != 4) call.refuse("the input is to have 4 dimensions");
-  const int64_t block = call.integer("blocksize", 1), n = x.size(0), c = x.size(1), h = x.size(2),
+  const int64_t block = call.positive("blocksize", 1), n = x.size(0), c = x.size(1), h = x.size(2),
                 w = x.size(3);
   const bool columns_first = call.text("mode", "DCR") == "CRD";
   const int64_t depth = c / (block * block);
@@ -298,7 +303,7 @@ Result depth_to_space(const NodeCall& call) {
 Result space_to_depth(const NodeCall& call) {
   const Tensor& x = call.in(0);
   if (x.dim() != 4) call.refuse("the input is to have 4 dimensions");
-  const int64_t block = call.integer("blocksize", 1), n = x.size(0), c = x.size(1), h = x.size(2),
+  const int64_t block = call.positive("blocksize", 1), n = x.size(0), c = x.size(1), h = x.size(2),
                 w = x.size(3);
   const bool columns_first = call.text("mode", "DCR") == "CRD";
   const Tensor parts = op("reshape", {x, list({n, c, h / block, block, w / block, block})});

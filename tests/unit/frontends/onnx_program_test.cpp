@@ -220,6 +220,72 @@ TEST(OnnxProgram, NamesTheNodeThatRefuses) {
   }
 }
 
+// Attributes that no model has: each is one UserError that names the node, and no division by zero, no access
+// outside a list and no endless loop.
+TEST(OnnxProgram, RefusesHostileAttributes) {
+  const int64_t most = INT64_MAX, least = INT64_MIN;
+  const auto refused = [](const std::string& op, const std::vector<Ints>& constants, size_t rank,
+                          std::vector<Attribute> attributes, size_t outputs = 1, int64_t length = 4) {
+    SCOPED_TRACE(op + (attributes.empty() ? "" : " " + attributes[0].name));
+    Builder b(18);
+    b.input("x");
+    std::vector<std::string> inputs{"x"}, names;
+    for (const Ints& c : constants) {
+      inputs.push_back(std::string("c") + std::to_string(inputs.size()));
+      b.constant(inputs.back(), c);
+    }
+    for (size_t k = 0; k < outputs; ++k) names.push_back("y" + std::to_string(k));
+    b.node(op, inputs, names, std::move(attributes));
+    const OnnxProgram program = b.build({"y0"});
+    const std::vector<int64_t> sizes(rank, length);
+    try {
+      program({ones(sizes)});
+      ADD_FAILURE() << "accepted";
+    } catch (const UserError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(op));
+    } catch (const RuntimeError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("memory"));
+    }
+  };
+  for (const int64_t v : {int64_t{0}, int64_t{-1}, most, least}) {
+    refused("DepthToSpace", {}, 4, {attribute("blocksize", v)});
+    refused("SpaceToDepth", {}, 4, {attribute("blocksize", v)});
+    refused("LRN", {}, 4, {attribute("size", v)});
+    for (const char* pool : {"MaxPool", "AveragePool"}) {
+      refused(pool, {}, 4, {attribute("kernel_shape", Ints{v, 2})});
+      refused(pool, {}, 4, {attribute("strides", Ints{v, 1}), attribute("kernel_shape", Ints{2, 2})});
+      refused(pool, {}, 4, {attribute("dilations", Ints{v, 1}), attribute("kernel_shape", Ints{2, 2})});
+      refused(pool, {}, 4,
+              {attribute("strides", Ints{v, 1}), attribute("kernel_shape", Ints{2, 2}),
+               attribute("auto_pad", std::string("SAME_UPPER"))});
+      refused(pool, {}, 4, {attribute("kernel_shape", Ints{2, 2}), attribute("strides", Ints{1})});
+      refused(pool, {}, 3, {attribute("kernel_shape", Ints{2, 2})});
+    }
+    refused("Split", {}, 1, {attribute("num_outputs", v)}, 2);
+    refused("Transpose", {}, 2, {attribute("perm", Ints{0, v == -1 ? 0 : v})});
+    refused("Concat", {}, 2, {attribute("axis", v == 0 || v == -1 ? int64_t{7} : v)});
+  }
+  for (const int64_t v : {most, least}) {
+    for (const char* pool : {"MaxPool", "AveragePool"}) {
+      refused(pool, {}, 4, {attribute("pads", Ints{v, 0, 0, 0}), attribute("kernel_shape", Ints{2, 2})});
+    }
+    for (const char* mode : {"constant", "edge", "reflect", "wrap"}) {
+      refused("Pad", {{v, 0}}, 1, {attribute("mode", std::string(mode))});
+    }
+  }
+  for (const char* mode : {"edge", "reflect", "wrap"}) {
+    refused("Pad", {{1, 1}}, 1, {attribute("mode", std::string(mode))}, 1, 0);
+  }
+  refused("LRN", {}, 0, {attribute("size", int64_t{3})});
+  refused("LRN", {}, 1, {attribute("size", int64_t{3})});
+  refused("ReduceSum", {{most}}, 2, {});
+  refused("TopK", {{}}, 1, {}, 2);
+  refused("TopK", {{most}}, 1, {}, 2);
+  refused("Reshape", {{most, most}}, 1, {});
+  refused("Expand", {{most, most}}, 1, {});
+  refused("Tile", {{most}}, 1, {});
+}
+
 TEST(OnnxProgram, ChecksItsInputs) {
   Builder builder;
   builder.input("x").node("Relu", {"x"}, {"y"});
