@@ -691,7 +691,7 @@ def logsumexp(args, dtypes, noise):
     return out if keep else np.squeeze(out, axis=dims)
 
 
-@other("linalg")
+@other("linalg_vector_norm")
 def vector_norm(args, dtypes, noise):
     x, p, dims, keep = args[0].array, args[1], dims_of(args[0].array, args[2]), bool(args[3])
     c = Context(dtypes[0], noise)

@@ -78,7 +78,7 @@ bool add_norm(Generator& g) {
   const auto x = g.pick(kFloats, false, has_elements);
   if (!x) return false;
   const double p = random.of({1.0, 2.0, 2.0, 3.0});
-  return g.call("linalg.vector_norm", {*x, Number::of(p), g.random_dims(g.var(*x).dim()), flag(g)}, kSum);
+  return g.call("linalg_vector_norm", {*x, Number::of(p), g.random_dims(g.var(*x).dim()), flag(g)}, kSum);
 }
 
 bool add_count(Generator& g) {
