@@ -76,6 +76,7 @@ TensorView broadcast_view(const StridedImpl& source, const StridedImpl& self, st
 }
 
 void write_eagerly(const Tensor& self, const Tensor& source, std::string_view name) {
+  if (self.impl() == source.impl()) return;
   StridedImpl &target = strided(self), &from = strided(source);
   STAX_CHECK(target.storage()->writable(), "{}: the tensor was handed over as read-only; clone it first",
              name);
@@ -84,7 +85,6 @@ void write_eagerly(const Tensor& self, const Tensor& source, std::string_view na
       "{}: several elements of the tensor that is written lie at one place (it was expanded); clone it "
       "first",
       name);
-  if (self.impl() == source.impl()) return;
   const TensorView view = broadcast_view(from, target, name);
   if (from.storage_id() != target.storage_id()) {
     copy_elements(view, target.view());

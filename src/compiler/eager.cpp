@@ -36,12 +36,13 @@ std::vector<graph::TensorMeta> result_metas(const graph::Op& op, const capture::
 std::vector<Tensor> call_view(const graph::Op& op, const capture::Arguments& arguments) {
   const Tensor& self = arguments.at(0).tensor();
   const StridedImpl& base = strided(self);
+  // The metas are relative to the tensor; an offset that as_strided is given is not.
+  const bool absolute = op.schema.name == "as_strided" && !arguments.at(3).is_none();
   std::vector<Tensor> results;
   for (const graph::TensorMeta& meta : result_metas(op, arguments)) {
-    results.push_back(
-        new_view(base, meta.dtype, extents_of(meta),
-                 static_cast<int64_t>(base.offset()) * itemsize(base.dtype()) / itemsize(meta.dtype) +
-                     meta.offset.value()));
+    const int64_t start =
+        absolute ? 0 : static_cast<int64_t>(base.offset()) * itemsize(base.dtype()) / itemsize(meta.dtype);
+    results.push_back(new_view(base, meta.dtype, extents_of(meta), start + meta.offset.value()));
   }
   return results;
 }

@@ -71,6 +71,33 @@ TEST(HostileMemory, PartsOfExpandedTensorsAreWritten) {
   expect_floats(base, {1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0});
 }
 
+TEST(HostileMemory, OffsetsOfAsStridedCountFromTheStorage) {
+  const auto f = [](const T& x) {
+    const T part = x.slice(0, 2, 5);
+    return std::tuple(x.as_strided({2, 2}, {1, 2}, x.storage_offset()), part.as_strided({2}, {1}, 0),
+                      part.as_strided({2}, {1}));
+  };
+  const T base = arange(20).to(kFloat);
+  const auto compiled = compile(f, strict());
+  for (const T& x : {base.slice(0, 1, 20, 2), base.slice(0, 1, 20, 2)}) {  // 1, 3, 5, ...
+    for (const auto& [windows, start, own] : {f(x), compiled(x)}) {
+      expect_floats(windows, {1, 3, 2, 4});
+      expect_floats(start, {0, 1});
+      expect_floats(own, {5, 6});
+    }
+  }
+}
+
+TEST(HostileMemory, ATensorIsCopiedOntoItself) {
+  const auto f = [](const T& x) {
+    const T wide = x.expand({3, 2});
+    wide.copy_(wide);
+    return wide.sum();
+  };
+  EXPECT_EQ(f(ones({2})).item<float>(), 6);
+  EXPECT_EQ(compile(f, strict())(ones({2})).item<float>(), 6);
+}
+
 TEST(HostileMemory, WholeExpandedTensorsAreNot) {
   const auto whole = [](const T& a) { a.expand({3, 4}).add_(1); };
   const auto rows = [](const T& a) { a.expand({3, 4}).slice(0, 1, 3).zero_(); };
