@@ -245,7 +245,13 @@ void FunctionalTrace::rebase(TracedStorage& from, const StoragePtr& to) {
     to->aliases.insert(to->aliases.end(), aliases.begin(), aliases.end());
   }
   for (TracedImpl* alias : aliases) {
-    alias->steps.insert(alias->steps.begin(), step);
+    std::vector<ViewStep>& steps = alias->steps;
+    if (from.flat && !steps.empty() &&
+        steps[0].op == &op) {  // an offset in the same memory, seen from elsewhere
+      steps[0].args[3] = steps[0].args[3].integer() + (from.start - to->start);
+    } else {
+      steps.insert(steps.begin(), step);
+    }
     alias->version = -1;  // replayed at the next use
   }
   for (TracedImpl* alias : aliases) alias->storage = to;  // may end `from`: last
