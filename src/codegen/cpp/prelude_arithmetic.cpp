@@ -65,6 +65,31 @@ std::string tree(int lanes, std::string_view combine) {
   return text;
 }
 
+/// Scans over lanes in log2(N) steps: each combines lane i with lane i - width, or with `neutral`.
+std::string prefix(int lanes, std::string_view neutral, std::string_view op) {
+  std::string text = fmt::format("v$T e = {}; ", neutral);
+  for (int width = 1; width < lanes; width *= 2) {
+    std::string indices;
+    for (int lane = 0; lane < lanes; ++lane)
+      indices += fmt::format(", {}", lane < width ? lane : lanes + lane - width);
+    text += fmt::format("a = __builtin_shufflevector(e, a{}) {} a; ", indices, op);
+  }
+  return text + "return a;";
+}
+
+void add_scans_of(SnippetTable& table, std::string_view token) {
+  const int n = table.shape().lanes;
+  auto add = [&](std::string_view name, const std::string& body) {
+    table.raw(fmt::format("{}_{}", name, token),
+              expand(fmt::format("STAX_INLINE v$T {}_$T(v$T a) {{ {} }}\n", name, body), token, n));
+  };
+  add("psum", prefix(n, "{}", "+"));
+  add("pprod", prefix(n, "splat_$T(1)", "*"));
+  std::string last;
+  for (int lane = 0; lane < n; ++lane) last += fmt::format(", {}", n - 1);
+  add("last", fmt::format("return __builtin_shufflevector(a, a{});", last));
+}
+
 void add_reductions_of(SnippetTable& table, std::string_view token) {
   const int n = table.shape().lanes;
   struct Row {
@@ -82,6 +107,7 @@ void add_reductions_of(SnippetTable& table, std::string_view token) {
 void add_reductions(SnippetTable& table) {
   const int n = table.shape().lanes;
   table.each(kNumbers, add_reductions_of);
+  table.each(kNumbers, add_scans_of);
   table.raw("hany_b8",
             "STAX_INLINE bool hany_b8(vm a) { vm b; " + tree(n, "a | b") + "return a[0] != 0; }\n");
   table.raw("hall_b8",

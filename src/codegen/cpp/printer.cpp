@@ -97,6 +97,11 @@ class Printer {
         return define(s, load(s));
       case Action::horizontal:
         return print_horizontal(s);
+      case Action::prefix:
+        return define(s, fmt::format("{}_{}(v{})", s.op == OpCode::scan_sum ? "psum" : "pprod",
+                                     token(s.dtype), s.args[0]));
+      case Action::last_lane:
+        return define(s, fmt::format("last_{}(v{})", token(s.dtype), s.args[0]));
       case Action::arg_merge:
         return define(s, fmt::format("splat_i64(k_{}_{}(v{}, v{}))",
                                      s.op == OpCode::reduce_argmax ? "argmax" : "argmin", token(s.dtype),

@@ -8,10 +8,10 @@ namespace stax::codegen {
 
 namespace {
 
-constexpr std::array kNames = {"compute", "constant",   "scalar",    "splat",    "iota",   "tail",
-                               "load",    "horizontal", "arg_merge", "check",    "random", "assign",
-                               "store",   "atomic_add", "fence",     "prefetch", "let",    "extract",
-                               "set",     "room",       "array",     "block",    "loop",   "when"};
+constexpr std::array kNames = {
+    "compute",   "constant",  "scalar", "splat",  "iota",   "tail",  "load",       "horizontal", "prefix",
+    "last_lane", "arg_merge", "check",  "random", "assign", "store", "atomic_add", "fence",      "prefetch",
+    "let",       "extract",   "set",    "room",   "array",  "block", "loop",       "when"};
 static_assert(kNames.size() == static_cast<size_t>(Action::when) + 1);
 
 bool is_access(Action action) {
@@ -19,7 +19,8 @@ bool is_access(Action action) {
 }
 
 bool folds(Action action) {
-  return action == Action::compute || action == Action::horizontal || action == Action::arg_merge;
+  return action == Action::compute || action == Action::horizontal || action == Action::prefix ||
+         action == Action::arg_merge;
 }
 
 std::string access_text(const Statement& s) {
@@ -72,6 +73,8 @@ std::string head(const Statement& s) {
     case Action::tail:
     case Action::load:
     case Action::horizontal:
+    case Action::prefix:
+    case Action::last_lane:
     case Action::arg_merge:
     case Action::assign:
     case Action::store:

@@ -83,10 +83,30 @@ class Chooser {
       }
     };
     offer(VectorAlong::iteration, SymbolKind::index, group_.ranges);
-    if (!flat_.has_scan) offer(VectorAlong::reduction, SymbolKind::reduction, group_.reduction_ranges);
-    if (flat_.has_scan && layout_.along == VectorAlong::iteration &&
-        likely_extent(group_.ranges[layout_.vector.number]) == 1)
-      layout_.along = VectorAlong::nothing;
+    if (!flat_.has_scan) {
+      offer(VectorAlong::reduction, SymbolKind::reduction, group_.reduction_ranges);
+      return;
+    }
+    // A scan runs through the lanes in order, so they lie along its last dimension.
+    const int32_t last = static_cast<int32_t>(group_.reduction_ranges.size()) - 1;
+    if (scans_lanes() && last >= 0) {
+      const Symbol symbol{SymbolKind::reduction, last};
+      if (const double value = 0.9 * score(symbol, group_.reduction_ranges[last]); value > best) {
+        best = value;
+        layout_.along = VectorAlong::reduction;
+        layout_.vector = symbol;
+      }
+    }
+    // Lanes that lie far apart cost more than they save.
+    if (best == 0) layout_.along = VectorAlong::nothing;
+  }
+
+  /// True if every scan is one that Passes::scan() takes through the lanes of a vector.
+  bool scans_lanes() const {
+    return std::all_of(flat_.body.begin(), flat_.body.end(), [](const Inst& inst) {
+      return loops::info(inst.op).kind != OpKind::scan || inst.op == OpCode::scan_sum ||
+             inst.op == OpCode::scan_prod;
+    });
   }
 
   void choose_order() {
@@ -160,11 +180,12 @@ class Chooser {
       if (is_access(inst)) bytes += touched(inst, group_) * itemsize(program_.buffers[inst.buffer].dtype);
     for (Expr e : group_.ranges) constant = constant && e.is_constant();
     for (Expr e : group_.reduction_ranges) constant = constant && e.is_constant();
-    layout_.stream = constant && bytes > target_.cache_bytes;
+    // What others left in the caches, and what was read, push results out before all of it is full.
+    layout_.stream = constant && bytes > target_.cache_bytes / 2;
     int64_t rows = 1;
     for (Expr e : group_.reduction_ranges) rows *= likely_extent(e);
     if (layout_.along == VectorAlong::iteration && flat_.passes > 0 && rows >= kLongColumn &&
-        likely_extent(group_.ranges[layout_.vector.number]) > 4 * layout_.lanes) {
+        likely_extent(group_.ranges[layout_.vector.number]) > layout_.lanes) {
       const int64_t vectors = kBlockBytes / target_.vector_bytes;
       const int64_t cached = kCachedBytes / (rows * target_.vector_bytes);
       layout_.block = layout_.lanes * (flat_.passes > 1 ? std::clamp<int64_t>(cached, 4, vectors) : vectors);

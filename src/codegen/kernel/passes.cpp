@@ -241,6 +241,16 @@ void Passes::scan(ValueId id) {
   Accumulator& a = accumulators_.at(id);
   const Var old = a.value[0], v = e_.value(inst.args[0]);
   Var next = -1, position = -1;
+  if (layout_.along == VectorAlong::reduction) {
+    // Through the lanes, and on from what came before; the last lane goes on.
+    const Var in = e_.partial() ? e_.compute(OpCode::where, dtype,
+                                             {e_.tail(), v, e_.constant(dtype, identity_of(inst.op, dtype))})
+                                : v;
+    const Var within = e_.define({.action = Action::prefix, .op = inst.op, .dtype = dtype, .args = {in}});
+    next = e_.compute(fold_of(inst.op), dtype, {old, within});
+    e_.assign(old, e_.define({.action = Action::last_lane, .dtype = dtype, .args = {next}}));
+    return bind_results(id, next, -1);
+  }
   if (inst.op == OpCode::scan_sum || inst.op == OpCode::scan_prod) {
     next = e_.compute(fold_of(inst.op), dtype, {old, v});
   } else if (inst.op == OpCode::scan_logaddexp) {
