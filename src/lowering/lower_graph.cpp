@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "graph/op.h"
 #include "lowering/lowering.h"
@@ -92,9 +93,11 @@ struct GraphLowering {
   Lowering lowering;
   std::vector<std::vector<Lazy>> values;  // by node and result
   std::vector<int32_t> uses;
-  std::vector<Lazy> parameters;  // by input: the caller's memory, whatever the value is read from later
-  std::vector<char> stored;      // by node: some reader needs it, or a view of it, in memory
-  std::vector<char> pinned;      // by node: it has to lie in memory as its meta says
+  std::vector<Lazy> parameters;   // by input: the caller's memory, whatever the value is read from later
+  std::vector<char> stored;       // by node: some reader needs it, or a view of it, in memory
+  std::vector<char> pinned;       // by node: it has to lie in memory as its meta says
+  std::vector<int32_t> last_use;  // by node: the last that reads it
+  std::vector<char> in_place;     // by node: a write through a view that may go into the old value's memory
   std::vector<std::vector<Expr>> wanted;  // by node: strides in which an external reader wants it, or none
 
   GraphLowering(const graph::OpTable& table, const Graph& graph, ShapeEnv& env, const Target& target)
@@ -105,6 +108,67 @@ struct GraphLowering {
         uses(count_uses(graph)) {
     find_stored();
     find_layouts();
+    find_writes();
+  }
+
+  // A write through a view is a `where` over the whole value, which is free where it is part of a formula
+  // that is computed anyway. Where the value would be stored just for it, the write goes into the old value's
+  // memory.
+  static bool is_write(const Node& node) {
+    if (node.kind != NodeKind::call || node.op->op_class != OpClass::lowered) return false;
+    for (const std::string_view name :
+         {"slice_scatter", "select_scatter", "as_strided_scatter", "index_put", "scatter", "scatter_add"}) {
+      if (node.op->schema.name == name) return node.args[0].is_tensor();
+    }
+    return false;
+  }
+
+  static bool is_clone(const Node& node) {
+    return node.kind == NodeKind::call && node.op->schema.name == "clone" && node.args[0].is_tensor();
+  }
+
+  void find_writes() {
+    last_use.assign(graph.nodes.size(), -1);
+    in_place.assign(graph.nodes.size(), 0);
+    constexpr int32_t kEnd = std::numeric_limits<int32_t>::max();
+    for (const graph::Output& o : graph.outputs) last_use[o.value.node] = kEnd;
+    for (const graph::WriteBack& w : graph.write_backs) last_use[w.value.node] = kEnd;
+    for (size_t id = graph.nodes.size(); id-- > 0;) {
+      const Node& node = graph.nodes[id];
+      if (node.kind != NodeKind::call) continue;
+      in_place[id] = is_write(node) && (in_place[id] || stored[id] || uses[id] > 1);
+      for (const auto& a : node.args) {
+        for_each_value(a, [&](const Value& v) {
+          last_use[v.node] = std::max(last_use[v.node], static_cast<int32_t>(id));
+        });
+      }
+      if (in_place[id] || (is_clone(node) && stored[id])) in_place[node.args[0].tensor().node] = 1;
+    }
+  }
+
+  /// The buffer of the first argument of node `id`, if it is all of an intermediate that nobody reads
+  /// afterwards; or -1.
+  loops::BufferId dying_buffer(size_t id) {
+    const Node& node = graph.nodes[id];
+    const Value base = node.args[0].tensor();
+    if (last_use[base.node] != static_cast<int32_t>(id)) return -1;
+    const Lazy& t = lazy(base);
+    if (!t.stored()) return -1;
+    const loops::Buffer& buffer = lowering.program().buffers[t.buffer];
+    const bool whole =
+        t.offset.is(0) && t.dtype == buffer.dtype && t.sizes == buffer.sizes && t.strides == buffer.strides;
+    if (buffer.role != BufferRole::intermediate || !whole) return -1;
+    for (const Expr stride : t.strides) {
+      if (stride.is(0)) return -1;
+    }
+    for (size_t n = 0; n < id; ++n) {
+      if (last_use[n] <= static_cast<int32_t>(id)) continue;
+      for (const Lazy& other : values[n]) {
+        if (other.stored() ? other.buffer == t.buffer : lowering.reads(other.formula, t.buffer, {}))
+          return -1;
+      }
+    }
+    return t.buffer;
   }
 
   void find_stored() {
@@ -313,16 +377,24 @@ struct GraphLowering {
       if (!strides.empty()) bound[0] = lowering.realize(bound[0].tensor(), strides);
     }
     const graph::LazyArgs args(op.schema, bound);
+    const auto at = static_cast<size_t>(&node - graph.nodes.data());
     auto& out = values[&node - graph.nodes.data()];
     switch (op.op_class) {
       case OpClass::pointwise:
-        out = {lower_pointwise(node, args)};
+        // A copy of what nobody else reads is that value itself.
+        if (is_clone(node) && dying_buffer(at) >= 0 && args.tensor(0).strides == node.results[0].strides) {
+          out = {args.tensor(0)};
+        } else {
+          out = {lower_pointwise(node, args)};
+        }
         break;
       case OpClass::view:
         out = {lower_view(node, args)};
         break;
       case OpClass::lowered:
+        if (in_place[at] && is_write(node)) lowering.set_dying(dying_buffer(at));
         out = op.lower(lowering, args);
+        lowering.set_dying(-1);
         break;
       case OpClass::external:
         out = lowering.external(op.schema.full_name(), args, placed(node));

@@ -465,10 +465,18 @@ std::vector<Lazy> Lowering::scan(OpCode op, DType accumulate, std::vector<Expr> 
 Lazy Lowering::scatter(const Lazy& base, std::vector<Expr> sizes,
                        const std::function<Index(const Index&)>& target,
                        const std::function<V(const Index&)>& value, bool accumulate) {
-  const Lazy out = copy(base, graph::contiguous_strides(base.sizes));
+  const std::vector<Expr> strides = graph::contiguous_strides(base.sizes);
   const Index i = symbols(sizes.size(), index_symbol);
   const Index at = target(i);
-  Store store{out.buffer, Expr(), cast(value(i), out.dtype).id};
+  Store store{-1, Expr(), cast(value(i), base.dtype).id};
+  bool in_place = may_overwrite(base) && base.strides == strides && !reads(store.value, base.buffer, {});
+  if (in_place) {
+    std::vector<ValueId> ids;
+    to_local(flat_offset(base, at), ids);
+    for (const ValueId v : ids) in_place = in_place && !reads(v, base.buffer, {});
+  }
+  const Lazy out = in_place ? base : copy(base, strides);
+  store.buffer = out.buffer;
   store.index = to_local(flat_offset(out, at), store.indirect);
   store.accumulate = accumulate;
   emit(std::move(sizes), {}, {store});
@@ -484,6 +492,30 @@ Lazy Lowering::copy(const Lazy& tensor, const std::vector<Expr>& strides) {
 void Lowering::store_to(const Lazy& target, const Lazy& value) {
   const Index i = symbols(target.sizes.size(), index_symbol);
   emit(target.sizes, {}, {{target.buffer, flat_offset(target, i), cast(load(value, i), target.dtype).id}});
+}
+
+bool Lowering::reads(ValueId root, BufferId buffer, std::optional<Expr> but_at) const {
+  const loops::Body& body = body_.body();
+  std::vector<char> needed(static_cast<size_t>(root) + 1, 0);
+  needed[root] = 1;
+  for (ValueId v = root; v >= 0; --v) {
+    if (!needed[v]) continue;
+    const Inst& inst = body[v];
+    const bool same_place = but_at && inst.indirect.empty() && inst.index == *but_at;
+    if (inst.op == OpCode::load && inst.buffer == buffer && !same_place) return true;
+    for (const ValueId a : inst.args) needed[a] = 1;
+    for (const ValueId a : inst.indirect) needed[a] = 1;
+  }
+  return false;
+}
+
+Lazy Lowering::overwrite(const Lazy& base, const Lazy& region, const Lazy& source) {
+  STAX_ASSERT(may_overwrite(base), "lowering: {} is read again, and cannot be overwritten",
+              base.stored() ? program_.buffers[base.buffer].name : "a formula");
+  const Index i = symbols(region.sizes.size(), index_symbol);
+  const bool elsewhere = reads(load(source, i).id, base.buffer, flat_offset(region, i));
+  store_to(region, elsewhere ? copy(source, graph::contiguous_strides(source.sizes)) : source);
+  return base;
 }
 
 Lazy Lowering::realize(const Lazy& tensor) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,17 @@ class Lowering {
   Lazy scatter(const Lazy& base, std::vector<Expr> sizes, const std::function<Index(const Index&)>& target,
                const std::function<V(const Index&)>& value, bool accumulate);
 
+  /// Names the buffer that the call being lowered may write into, since nobody reads its old value later; -1
+  /// for none.
+  void set_dying(loops::BufferId buffer) { dying_ = buffer; }
+  /// True where the call being lowered may write into the memory of `base`.
+  bool may_overwrite(const Lazy& base) const { return base.stored() && base.buffer == dying_; }
+  /// True if computing the value `root` loads from `buffer`, elsewhere than at `but_at`.
+  bool reads(loops::ValueId root, loops::BufferId buffer, std::optional<Expr> but_at) const;
+  /// `base`, which may be overwritten, after `source` was written to `region`, a view of its memory: costs
+  /// the region. A source that reads other elements of the buffer than it writes is computed first.
+  Lazy overwrite(const Lazy& base, const Lazy& region, const Lazy& source);
+
   /// The same values in a buffer: `tensor` itself when it is stored, else a new buffer with these strides
   /// (row-major by default).
   Lazy realize(const Lazy& tensor);
@@ -153,6 +165,7 @@ class Lowering {
   loops::BodyBuilder body_;  // formulas of all lazy tensors
   std::string origin_;
   std::map<loops::ValueId, std::string> checkers_;  // of check_index values: the operators they belong to
+  loops::BufferId dying_ = -1;
 };
 
 /// What a program's results are: views of its output buffers, or of the caller's inputs.

@@ -608,6 +608,13 @@ Metas slice_scatter_meta(ShapeEnv& env, const MetaArgs& args) {
 Lazies lower_slice_scatter(Lowering& lowering, const LazyArgs& args) {
   const Lazy &x = args.tensor(0), &source = args.tensor(1);
   const SliceRange s = slice_range(lowering.env(), x.sizes, args);
+  if (lowering.may_overwrite(x)) {
+    Lazy region = x;
+    region.sizes[s.dim] = s.length;
+    region.strides[s.dim] = x.strides[s.dim] * s.step;
+    region.offset = x.offset + s.start * x.strides[s.dim];
+    return {lowering.overwrite(x, region, source)};
+  }
   return {lowering.pointwise(x.dtype, x.sizes, [&](const Index& i) {
     Index at = i;
     const Expr distance = i[s.dim] - s.start;
@@ -640,6 +647,13 @@ Lazies lower_select_scatter(Lowering& lowering, const LazyArgs& args) {
   const int64_t dim = wrap_dim(args["dim"].integer().value(), x.dim(), "select_scatter");
   Expr index = args["index"].integer();
   if (lowering.env().decide(lt(index, 0))) index = index + x.sizes[dim];
+  if (lowering.may_overwrite(x)) {
+    Lazy region = x;
+    region.sizes.erase(region.sizes.begin() + dim);
+    region.strides.erase(region.strides.begin() + dim);
+    region.offset = x.offset + index * x.strides[dim];
+    return {lowering.overwrite(x, region, source)};
+  }
   return {lowering.pointwise(x.dtype, x.sizes, [&](const Index& i) {
     Index at = i;
     at.erase(at.begin() + dim);
@@ -689,11 +703,14 @@ Lazies lower_diagonal_scatter(Lowering& lowering, const LazyArgs& args) {
 // The base is stored row-major, as seen by as_strided on a fresh copy of it.
 Lazies lower_as_strided_scatter(Lowering& lowering, const LazyArgs& args) {
   const Lazy &x = args.tensor(0), &source = args.tensor(1);
-  const Lazy base = lowering.copy(x, graph::contiguous_strides(x.sizes));
+  const Exprs row_major = graph::contiguous_strides(x.sizes);
+  const bool in_place = lowering.may_overwrite(x) && x.strides == row_major && x.offset.is(0);
+  const Lazy base = in_place ? x : lowering.copy(x, row_major);
   Lazy target = base;
   target.sizes = args["size"].integers();
   target.strides = args["stride"].integers();
   target.offset = args["storage_offset"].is_none() ? Expr(0) : args["storage_offset"].integer();
+  if (in_place) return {lowering.overwrite(base, target, source)};
   lowering.store_to(target, source);
   return {base};
 }

@@ -312,5 +312,21 @@ TEST(Mutation, RefusesToWriteExpandedTensors) {
   EXPECT_THROW(f(zeros({1}).expand({3})), UserError);
 }
 
+TEST(Mutation, ASliceWriteOfAResultCostsTheSlice) {
+  const auto compiled = compile(
+      [](const Tensor& x) {
+        Tensor y = std::get<0>(sort(x));
+        y.slice(0, 100, 103).fill_(-1);
+        return y;
+      },
+      strict());
+  const Tensor y = compiled(arange(1000).to(kFloat32));
+  EXPECT_EQ(y.slice(0, 100, 103).sum().item<float>(), -3.f);
+  EXPECT_EQ(y.sum().item<float>(), 499500.f - 303.f - 3.f);
+  // The only kernel has three points.
+  EXPECT_EQ(kernel_count(compiled), 1u);
+  EXPECT_NE(compiled.artifacts()[0].plan.find(", 3)\n"), std::string::npos) << compiled.artifacts()[0].plan;
+}
+
 }  // namespace
 }  // namespace stax

@@ -85,5 +85,93 @@ TEST_F(Fixture, AnInputThatIsAResultIsWrittenBackToo) {
   EXPECT_EQ(inputs[0].values(), (std::vector<double>{11, 12}));
 }
 
+// Writes through views of values that are stored: what is written, and how much of the buffer it costs.
+struct Writes : Fixture {
+  const Var x = b.input(graph::dense(kFloat32, {6}));
+  const Var sums = b.call("cumsum", {x, 0});  // stored: 1, 3, 6, 10, 15, 21
+  std::vector<testing::Array> inputs = {testing::array(kFloat32, {6}, {1, 2, 3, 4, 5, 6})};
+
+  Var slice(const Var& v, int64_t start, int64_t end) {
+    return b.call("slice.Tensor", {v, 0, start, end, 1});
+  }
+  Var write(const Var& v, const Var& source, int64_t start, int64_t end) {
+    return b.call("slice_scatter", {v, source, 0, start, end, 1});
+  }
+  std::vector<double> run(const lowering::Lowered& lowered, size_t result = 0) {
+    return testing::run_lowered(lowered, inputs).at(result).values();
+  }
+  /// Elements that nodes without reduction store.
+  int64_t stored(const lowering::Lowered& lowered) {
+    int64_t n = 0;
+    for (const loops::Node& node : lowered.program.nodes) {
+      if (node.reduction_ranges.empty()) n += product(node.ranges).value();
+    }
+    return n;
+  }
+};
+
+TEST_F(Writes, CostTheSliceAndNotTheBuffer) {
+  const auto lowered = lower({write(sums, slice(x, 0, 2) * num(100), 1, 3)});
+  EXPECT_EQ(stored(lowered), 2) << lowered.program.str();
+  EXPECT_EQ(run(lowered), (std::vector<double>{1, 100, 200, 10, 15, 21}));
+}
+
+TEST_F(Writes, OfElementsThatTheSourceReads) {
+  const auto lowered = lower({write(sums, slice(sums, 1, 3) * num(10), 1, 3)});
+  EXPECT_EQ(stored(lowered), 2) << lowered.program.str();
+  EXPECT_EQ(run(lowered), (std::vector<double>{1, 30, 60, 10, 15, 21}));
+}
+
+TEST_F(Writes, ComputeASourceThatReadsOtherElementsFirst) {
+  const auto lowered = lower({write(sums, slice(sums, 0, 5), 1, 6)});
+  EXPECT_EQ(stored(lowered), 10) << lowered.program.str();
+  EXPECT_EQ(run(lowered), (std::vector<double>{1, 1, 3, 6, 10, 15}));
+}
+
+TEST_F(Writes, LeaveValuesAloneThatAreReadLater) {
+  const auto itself = lower({write(sums, slice(x, 0, 2), 1, 3), sums});
+  EXPECT_EQ(run(itself, 0), (std::vector<double>{1, 1, 2, 10, 15, 21}));
+  EXPECT_EQ(run(itself, 1), (std::vector<double>{1, 3, 6, 10, 15, 21}));
+}
+
+TEST_F(Writes, LeaveValuesAloneThatFormulasReadLater) {
+  const Var twice = sums * num(2);
+  const Var written = write(sums, slice(x, 0, 2), 1, 3);
+  const auto lowered = lower({written, twice + written});
+  EXPECT_EQ(run(lowered, 0), (std::vector<double>{1, 1, 2, 10, 15, 21}));
+  EXPECT_EQ(run(lowered, 1), (std::vector<double>{3, 7, 14, 30, 45, 63}));
+}
+
+TEST_F(Writes, LeaveValuesAloneWhoseViewsAreReadLater) {
+  const Var head = slice(sums, 0, 2);
+  const auto lowered = lower({write(sums, slice(x, 0, 2), 1, 3), head});
+  EXPECT_EQ(run(lowered, 0), (std::vector<double>{1, 1, 2, 10, 15, 21}));
+  EXPECT_EQ(run(lowered, 1), (std::vector<double>{1, 3}));
+}
+
+TEST_F(Writes, FollowEachOtherInOneBuffer) {
+  Var y = sums;
+  for (int64_t k = 0; k < 5; ++k)
+    y = b.call("select_scatter", {y, b.call("select.int", {y, 0, k + 1}), 0, k});
+  const auto lowered = lower({y});
+  // Each source reads another element than it writes: computed, then written.
+  EXPECT_EQ(stored(lowered), 10) << lowered.program.str();
+  EXPECT_EQ(run(lowered), (std::vector<double>{3, 6, 10, 15, 21, 21}));
+}
+
+TEST_F(Writes, StayPartOfAFormulaThatIsComputedAnyway) {
+  const auto lowered = lower({write(x * num(2), slice(x, 0, 2), 1, 3) + num(1)});
+  EXPECT_EQ(lowered.program.nodes.size(), 1u) << lowered.program.str();
+  EXPECT_EQ(run(lowered), (std::vector<double>{3, 2, 3, 9, 11, 13}));
+}
+
+TEST_F(Writes, ScatterIntoADyingValueCostsTheIndices) {
+  const Var index = b.input(graph::dense(kInt64, {2}));
+  inputs.push_back(testing::array(kInt64, {2}, {4, 0}));
+  const auto lowered = lower({b.call("scatter.src", {sums, 0, index, slice(x, 0, 2)})});
+  EXPECT_EQ(stored(lowered), 2) << lowered.program.str();
+  EXPECT_EQ(run(lowered), (std::vector<double>{2, 3, 6, 10, 1, 21}));
+}
+
 }  // namespace
 }  // namespace stax
