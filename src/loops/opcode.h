@@ -33,17 +33,18 @@ enum class OpKind : uint8_t {
 // type, still float32. div_relaxed: a division that may be approximate on a GPU (softmax's own). shift counts
 // at or past the width: 0, or the sign for right shifts of signed types. floor_div, remainder (sign of the
 // divisor), trunc_div, fmod (sign of the dividend): exact for floats; integers never trap: x/0 is 0, x%0 is
-// x, INT_MIN/-1 is INT_MIN. cast: float to integer truncates, saturates at int32 (int64 for int64), NaN is 0,
-// then wraps to narrower types. check_index: operand 0 an int64 index, optional operand 1 a bool mask;
-// `index` is the size. Negative values count from the end when `number` is 1. A value out of range is
-// recorded (raised when the program ends) and clamped; where the mask is false the result is 0 and nothing is
-// recorded. random_bits: int64 seed (operand 0), int64 counter (operand 1): word `number` of Philox-4x32-10,
-// int64 in [0, 2^32). result: result `number` of the reduction or scan in operand 0 (result 0 is the value
-// itself). reduce_argmax, reduce_argmin: result 0 the int64 position in the flattened reduction ranges (ties
-// take the lowest, NaN wins), result 1 the value. reduce_welford: (mean, sum of squared deviations, count).
-// reduce_welford_combine merges operands (mean, m2, count). reduce_softmax: (maximum m, sum of exp(x - m)),
-// the sum 0 when m is -inf. scans are inclusive; scan_max, scan_min: result 1 is the int64 position of the
-// last extremum, NaN wins. store: operand 0 into buffer[index], optional operand 1 a bool mask.
+// x, INT_MIN/-1 is INT_MIN. cast: float to integer truncates; int32 and int64 saturate, narrower types
+// wrap what int32 holds and are 0 for the rest; NaN is 0. check_index: operand 0 an int64 index, optional
+// operand 1 a bool mask; `index` is the size. Negative values count from the end when `number` is 1. A value
+// out of range is recorded (raised when the program ends) and clamped; where the mask is false the result is
+// 0 and nothing is recorded. random_bits: int64 seed (operand 0), int64 counter (operand 1): word `number` of
+// Philox-4x32-10, int64 in [0, 2^32). result: result `number` of the reduction or scan in operand 0 (result 0
+// is the value itself). reduce_argmax, reduce_argmin: result 0 the int64 position in the flattened reduction
+// ranges (ties take the lowest, NaN wins), result 1 the value. reduce_welford: (mean, sum of squared
+// deviations, count). reduce_welford_combine merges operands (mean, m2, count). reduce_softmax: (maximum m,
+// sum of exp(x - m)), the sum 0 when m is -inf. scans are inclusive; scan_max, scan_min: result 1 is the
+// int64 position of the last extremum, NaN wins. store: operand 0 into buffer[index], optional operand 1 a
+// bool mask.
 #define STAX_LOOP_OPS(X)            \
   X(load, leaf)                     \
   X(constant, leaf)                 \

@@ -54,8 +54,8 @@ struct Element<DType::bfloat16> {
   static Stored store(Value value) { return float_to_bfloat16(value); }
 };
 
-/// A cast between value types: floats truncate towards zero and saturate at int32 (int64 for int64), NaN
-/// gives 0, integers wrap, anything but zero is true.
+/// A cast between value types: floats truncate towards zero; int32 and int64 saturate, narrower types wrap
+/// what int32 holds and are 0 for the rest; NaN gives 0, integers wrap, anything but zero is true.
 template <class To, class From>
 To cast_value(From value) {
   if constexpr (std::is_same_v<To, bool>) {
@@ -65,7 +65,7 @@ To cast_value(From value) {
     if (std::isnan(value)) return 0;
     // The limits are powers of two, exact in every float type; the upper one is the first value outside.
     constexpr From kUpper = sizeof(Wide) == 8 ? From(0x1p63) : From(0x1p31);
-    const Wide wide = value >= kUpper   ? std::numeric_limits<Wide>::max()
+    const Wide wide = value >= kUpper   ? (sizeof(To) < sizeof(Wide) ? 0 : std::numeric_limits<Wide>::max())
                       : value < -kUpper ? std::numeric_limits<Wide>::min()
                                         : static_cast<Wide>(value);
     return static_cast<To>(wide);

@@ -45,13 +45,16 @@ def wrap(array, dtype):
 
 
 def to_integer(array, dtype):
-    """Floats to integers: truncated, saturated at int32 or int64, NaN 0, then wrapped."""
+    """Floats to integers: truncated, NaN 0; saturated at int32 or int64; of a narrower type those that int32
+    holds are wrapped, others are 0."""
     if dtype == "bool":
         return array != 0
     low, high = (-(2.0**63), 2.0**63) if dtype == "int64" else (-(2.0**31), 2.0**31 - 1)
     whole = np.trunc(np.where(np.isnan(array), 0.0, array))
     out = np.where(whole >= high, np.int64(2**63 - 1) if dtype == "int64" else np.int64(2**31 - 1),
                    np.clip(whole, low, high * (1 - 2.0**-53)).astype(np.int64))
+    if dtype not in ("int32", "int64"):
+        out = np.where(np.abs(whole) < 2.0**31, out, 0)
     return wrap(out, dtype)
 
 

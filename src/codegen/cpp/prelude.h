@@ -40,8 +40,8 @@
 //   floats: *div *floordiv *truncdiv *mod *fmod (both exact) *relu *isnan *isinf *isfinite *signbit -> vm
 // Conversion: *cvt_FROM_TO for all pairs of tokens (f16 and bf16 count as f32 when FROM). float -> integer
 // truncates,
-//   saturates to int32 (int64 when TO is i64), NaN gives 0, narrower targets wrap; x -> bool is x != 0.
-//   bits_f32_i32, bits_i32_f32, bits_f64_i64, bits_i64_f64: the same bits.
+//   saturates for i32 and i64, narrower targets wrap what int32 holds and are 0 for the rest; x -> bool is x
+//   != 0. bits_f32_i32, bits_i32_f32, bits_f64_i64, bits_i64_f64: the same bits.
 // Reduction over lanes (a fixed tree): S hsum_T hprod_T hmax_T hmin_T (V), bool hany_b8(vm) hall_b8(vm)
 // Mathematics (f32 and f64), all *:
 //   unary   sqrt rsqrt recip exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh

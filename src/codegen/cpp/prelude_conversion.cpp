@@ -74,17 +74,19 @@ constexpr std::string_view kNarrowBf16 =
     "vu32 x = (vu32)a; vu32 r = (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;"
     " r = (vi32)(a != a) ? (x >> 16) | 0x40u : r; return __builtin_convertvector(r, vu16);";
 
-/// float to integer: truncated, saturated to `wide` (i32 or i64), NaN to 0.
-std::string saturating(std::string_view from, std::string_view wide) {
+/// float to integer: truncated, NaN to 0; saturated to `wide` (i32 or i64), or, where only the low bits are
+/// `kept`, 0 where `wide` does not hold it (so are the low bits of its lowest number).
+std::string saturating(std::string_view from, std::string_view wide, bool kept) {
   const std::string limit =
       fmt::format("{}{}", wide == "i32" ? "0x1p31" : "0x1p63", from == "f32" ? "f" : "");
   const std::string_view top = wide == "i32" ? "0x7fffffff" : "0x7fffffffffffffffl";
-  return expand(fmt::format("v$I nan = a != a, high = a >= {0}; v$T t = nan | high ? (v$T){{}} : a; t = t < "
-                            "-{0} ? splat_$T(-{0}) : t;"
-                            " v{1} r = __builtin_convertvector(t, v{1}); r = __builtin_convertvector(high, "
-                            "v{1}) ? splat_{1}({2}) : r;",
-                            limit, wide, top),
-                from, 0);
+  std::string text = fmt::format(
+      "v$I nan = a != a, high = a >= {0}; v$T t = nan | high ? (v$T){{}} : a; t = t < -{0} ? splat_$T(-{0}) "
+      ": t;"
+      " v{1} r = __builtin_convertvector(t, v{1});",
+      limit, wide);
+  if (!kept) text += fmt::format(" r = __builtin_convertvector(high, v{0}) ? splat_{0}({1}) : r;", wide, top);
+  return expand(text, from, 0);
 }
 
 std::string conversion_body(std::string_view from, std::string_view to) {
@@ -99,7 +101,8 @@ std::string conversion_body(std::string_view from, std::string_view to) {
   if (to == "b8") return fmt::format("return ne_{0}(a, (v{0}){{}});", from);
   if (!source.is_float || target.is_float) return fmt::format("return __builtin_convertvector(a, v{});", to);
   const std::string_view wide = to == "i64" ? "i64" : "i32";
-  return saturating(from, wide) + fmt::format(" return __builtin_convertvector(r, v{});", to);
+  return saturating(from, wide, to != "i32" && to != "i64") +
+         fmt::format(" return __builtin_convertvector(r, v{});", to);
 }
 
 bool is_half_token(std::string_view token) {

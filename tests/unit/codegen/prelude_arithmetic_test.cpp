@@ -178,12 +178,14 @@ TEST_P(Prelude, ScalarFormsGiveWhatVectorsGive) {
   EXPECT_EQ(reinterpret_cast<float (*)(double)>(module->symbol("half"))(2049.0), 2048);
 }
 
-/// The documented rule of float to integer: truncate, saturate to int32 or int64, NaN is 0, then wrap.
+/// The documented rule of float to integer: truncate, NaN is 0; int32 and int64 saturate; narrower types wrap
+/// what int32 holds and are 0 for the rest.
 template <class T>
 T cast_reference(double value) {
   using Middle = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
   if (std::isnan(value)) return 0;
   const double limit = std::ldexp(1.0, sizeof(Middle) * 8 - 1);
+  if (sizeof(T) < sizeof(Middle) && std::abs(value) >= limit) return 0;
   const Middle middle = value >= limit   ? std::numeric_limits<Middle>::max()
                         : value < -limit ? std::numeric_limits<Middle>::min()
                                          : static_cast<Middle>(value);

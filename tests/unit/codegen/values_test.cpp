@@ -256,10 +256,10 @@ double cast_of(double x, bool from_float, int to) {
   if (from_float) {
     const double low = to == 5 ? -9223372036854775808.0 : -2147483648.0;
     const double high = to == 5 ? 9223372036854775808.0 : 2147483647.0;
-    whole = std::isnan(x) ? 0
-            : x >= high   ? (to == 5 ? INT64_MAX : INT32_MAX)
-            : x <= low    ? (to == 5 ? INT64_MIN : INT32_MIN)
-                          : static_cast<int64_t>(x);
+    whole = std::isnan(x) || (to < 4 && std::abs(x) >= 2147483648.0) ? 0
+            : x >= high                                              ? (to == 5 ? INT64_MAX : INT32_MAX)
+            : x <= low                                               ? (to == 5 ? INT64_MIN : INT32_MIN)
+                                                                     : static_cast<int64_t>(x);
   } else {
     whole = static_cast<int64_t>(x);
   }
