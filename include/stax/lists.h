@@ -24,7 +24,9 @@ class IntList {
  public:
   constexpr IntList() = default;
   template <std::integral T>
-  constexpr IntList(T value) : kind_(Kind::single), size_(1), single_(value) {}  // NOLINT: written plainly
+  requires(!std::same_as<T, bool>)  // x.var(true) means no dimension
+      constexpr IntList(T value)
+      : kind_(Kind::single), size_(1), single_(value) {}  // NOLINT: written plainly
   constexpr IntList(const SymInt& value) : kind_(Kind::single), size_(1), single_(value) {}  // NOLINT
   constexpr IntList(std::initializer_list<SymInt> values)
       : kind_(Kind::sizes), data_(values.begin()), size_(values.size()) {}

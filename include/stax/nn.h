@@ -8,44 +8,31 @@
 #include <vector>
 
 #include "stax/functions.h"
+#include "stax/nn_layers.h"
+#include "stax/nn_losses.h"
+#include "stax/nn_options.h"
 #include "stax/tensor.h"
 
 namespace stax {
-
-/// How a loss joins its elements: .reduction(kMean).
-inline constexpr std::string_view kMean = "mean", kSum = "sum", kNone = "none";
-
 namespace nn::functional {
 
-using stax::glu;
+using stax::bilinear;
 using stax::hardsigmoid;
 using stax::hardswish;
 using stax::linear;
 using stax::logsigmoid;
 using stax::mish;
+using stax::one_hot;
 using stax::prelu;
 using stax::relu;
 using stax::relu6;
+using stax::scaled_dot_product_attention;
 using stax::selu;
 using stax::sigmoid;
 using stax::silu;
 using stax::softsign;
 using stax::tanh;
 using stax::tanhshrink;
-
-// name(): the value; name(v): sets it.
-#define STAX_OPTION(Class, Type, name, ...) \
- public:                                    \
-  Class& name(Type value) {                 \
-    name##_ = std::move(value);             \
-    return *this;                           \
-  }                                         \
-  const Type& name() const {                \
-    return name##_;                         \
-  }                                         \
-                                            \
- private:                                   \
-  Type name##_ __VA_ARGS__
 
 class GELUFuncOptions {
   STAX_OPTION(GELUFuncOptions, std::string, approximate, = "none");
@@ -66,6 +53,48 @@ class ELUFuncOptions {
 };
 inline Tensor elu(const Tensor& input, const ELUFuncOptions& options = {}) {
   return stax::elu(input, options.alpha());
+}
+
+class CELUFuncOptions {
+  STAX_OPTION(CELUFuncOptions, double, alpha, = 1.0);
+};
+inline Tensor celu(const Tensor& input, const CELUFuncOptions& options = {}) {
+  return stax::celu(input, options.alpha());
+}
+
+class GLUFuncOptions {
+ public:
+  GLUFuncOptions(int64_t dim = -1) : dim_(dim) {}  // NOLINT
+  STAX_OPTION(GLUFuncOptions, int64_t, dim, );
+};
+inline Tensor glu(const Tensor& input, const GLUFuncOptions& options = {}) {
+  return stax::glu(input, options.dim());
+}
+
+/// Half the width of the interval around 0 that becomes 0.
+class ShrinkFuncOptions {
+ public:
+  ShrinkFuncOptions(double lambda = 0.5) : lambda_(lambda) {}  // NOLINT
+  STAX_OPTION(ShrinkFuncOptions, double, lambda, );
+};
+using HardshrinkFuncOptions = ShrinkFuncOptions;
+using SoftshrinkFuncOptions = ShrinkFuncOptions;
+inline Tensor hardshrink(const Tensor& input, const HardshrinkFuncOptions& options = {}) {
+  return stax::hardshrink(input, options.lambda());
+}
+inline Tensor softshrink(const Tensor& input, const SoftshrinkFuncOptions& options = {}) {
+  return stax::softshrink(input, options.lambda());
+}
+
+/// What is not above `threshold` becomes `value`.
+class ThresholdFuncOptions {
+ public:
+  ThresholdFuncOptions(double threshold, double value) : threshold_(threshold), value_(value) {}
+  STAX_OPTION(ThresholdFuncOptions, double, threshold, );
+  STAX_OPTION(ThresholdFuncOptions, double, value, );
+};
+inline Tensor threshold(const Tensor& input, const ThresholdFuncOptions& options) {
+  return stax::threshold(input, options.threshold(), options.value());
 }
 
 class HardtanhFuncOptions {
@@ -103,20 +132,6 @@ inline Tensor softmin(const Tensor& input, const SoftminFuncOptions& options) {
   return stax::softmin(input, options.dim(), options.dtype());
 }
 
-/// Sizes of the trailing dimensions that layer_norm normalises, and its affine parameters.
-class LayerNormFuncOptions {
- public:
-  LayerNormFuncOptions(std::vector<int64_t> normalized_shape)  // NOLINT
-      : normalized_shape_(std::move(normalized_shape)) {}
-  STAX_OPTION(LayerNormFuncOptions, std::vector<int64_t>, normalized_shape, );
-  STAX_OPTION(LayerNormFuncOptions, Tensor, weight, );
-  STAX_OPTION(LayerNormFuncOptions, Tensor, bias, );
-  STAX_OPTION(LayerNormFuncOptions, double, eps, = 1e-5);
-};
-inline Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& options) {
-  return stax::layer_norm(input, options.normalized_shape(), options.weight(), options.bias(), options.eps());
-}
-
 class DropoutFuncOptions {
   STAX_OPTION(DropoutFuncOptions, double, p, = 0.5);
   STAX_OPTION(DropoutFuncOptions, bool, training, = false);
@@ -125,27 +140,21 @@ inline Tensor dropout(const Tensor& input, const DropoutFuncOptions& options = {
   return stax::dropout(input, options.p(), options.training());
 }
 
-class MSELossFuncOptions {
-  STAX_OPTION(MSELossFuncOptions, std::string_view, reduction, = kMean);
+class EmbeddingFuncOptions {
+  STAX_OPTION(EmbeddingFuncOptions, std::optional<int64_t>, padding_idx, );
+  STAX_OPTION(EmbeddingFuncOptions, std::optional<double>, max_norm, );
+  STAX_OPTION(EmbeddingFuncOptions, double, norm_type, = 2.0);
+  STAX_OPTION(EmbeddingFuncOptions, bool, scale_grad_by_freq, = false);
+  STAX_OPTION(EmbeddingFuncOptions, bool, sparse, = false);
 };
-using L1LossFuncOptions = MSELossFuncOptions;
-inline Tensor mse_loss(const Tensor& input, const Tensor& target, const MSELossFuncOptions& options = {}) {
-  return stax::mse_loss(input, target, options.reduction());
-}
-inline Tensor l1_loss(const Tensor& input, const Tensor& target, const L1LossFuncOptions& options = {}) {
-  return stax::l1_loss(input, target, options.reduction());
-}
-
-class CrossEntropyFuncOptions {
-  STAX_OPTION(CrossEntropyFuncOptions, Tensor, weight, );
-  STAX_OPTION(CrossEntropyFuncOptions, int64_t, ignore_index, = -100);
-  STAX_OPTION(CrossEntropyFuncOptions, std::string_view, reduction, = kMean);
-  STAX_OPTION(CrossEntropyFuncOptions, double, label_smoothing, = 0.0);
-};
-inline Tensor cross_entropy(const Tensor& input, const Tensor& target,
-                            const CrossEntropyFuncOptions& options = {}) {
-  return stax::cross_entropy(input, target, options.weight(), options.ignore_index(), options.reduction(),
-                             options.label_smoothing());
+/// Rows of `weight`; unlike the operator it takes the indices first, as libtorch's does.
+inline Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncOptions& o = {}) {
+  std::optional<SymInt> padding;
+  if (o.padding_idx()) padding = *o.padding_idx();
+  if (o.max_norm())
+    return stax::embedding(weight, input, *o.max_norm(), o.norm_type(), padding, o.scale_grad_by_freq(),
+                           o.sparse());
+  return stax::embedding(weight, input, padding.value_or(-1), o.scale_grad_by_freq(), o.sparse());
 }
 
 #undef STAX_OPTION
