@@ -209,14 +209,15 @@ void replay_eagerly(const RecordedFile& file, const std::vector<size_t>& calls,
   }
 }
 
-/// By the public door, alone: for functions that read values, which no trace covers.
+/// By the public door, alone: for functions that read values, which no trace covers, and for calls that
+/// raise.
 void run_alone(Call& call) {
   call.attempt([&] {
     const Request request = call.fresh();
     const auto compiled = compile([&](const std::vector<Tensor>& in) { return request.run(in); });
     call.finish(compiled(request.tensors()));
   });
-  call.not_native();
+  if (!call.refused_by_python()) call.not_native();
 }
 
 /// A call whose function was recorded.
