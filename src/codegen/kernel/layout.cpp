@@ -157,6 +157,10 @@ class Chooser {
       if (!stride || (masked && !stride->is(1)) || inst.op == OpCode::atomic_add || !inst.indirect.empty())
         largest = 8;
     }
+    // Rows that fill half a vector at most: the shorter vector needs no mask, and its lanes merge sooner.
+    if (layout_.along == VectorAlong::reduction &&
+        likely_extent(group_.reduction_ranges[layout_.vector.number]) <= target_.vector_bytes / 8)
+      largest = 8;
     layout_.lanes = static_cast<int>(std::max<int64_t>(2, target_.vector_bytes / largest));
   }
 
