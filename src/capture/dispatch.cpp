@@ -12,14 +12,11 @@
 
 namespace stax {
 
-SymbolicContext* symbolic_context() {
-  return capture::current_trace();
-}
-
 namespace capture {
 namespace {
 
 thread_local Trace* the_trace = nullptr;
+thread_local Trace* the_suspended = nullptr;  // whose sizes the program may still hold
 std::atomic<EagerBackend*> the_backend{nullptr};
 
 void refuse_traced(const graph::Op& op, const Tensor& tensor) {
@@ -37,6 +34,17 @@ void refuse_traced(const graph::Op& op, const Arguments& arguments) {
       for (const auto& tensor : *list) {
         if (tensor) refuse_traced(op, *tensor);
       }
+    }
+  }
+}
+
+/// Sizes that the program took from a trace which was read since: their values.
+void resolve_sizes(Arguments& arguments) {
+  for (auto& argument : arguments) {
+    if (auto* list = std::get_if<std::vector<Expr>>(&argument.value)) {
+      for (Expr& e : *list) e = Expr(the_suspended->fix(e));
+    } else if (auto* number = std::get_if<Number>(&argument.value)) {
+      number->integer = Expr(the_suspended->fix(number->integer));
     }
   }
 }
@@ -101,9 +109,11 @@ Tensor call_row(std::string_view name, Arguments arguments) {
 
 }  // namespace
 
-TraceScope::TraceScope(Trace* trace) : previous_(std::exchange(the_trace, trace)) {}
+TraceScope::TraceScope(Trace* trace)
+    : previous_(std::exchange(the_trace, trace)), suspended_(std::exchange(the_suspended, nullptr)) {}
 TraceScope::~TraceScope() {
   the_trace = previous_;
+  the_suspended = suspended_;
 }
 
 Trace* current_trace() {
@@ -111,7 +121,7 @@ Trace* current_trace() {
 }
 
 void suspend_trace() {
-  the_trace = nullptr;
+  the_suspended = std::exchange(the_trace, nullptr);
 }
 
 void install_eager_backend(EagerBackend* backend) {
@@ -126,6 +136,7 @@ EagerBackend& eager_backend() {
 std::vector<Tensor> dispatch(const graph::Op& op, Arguments arguments) {
   if (the_trace != nullptr) return the_trace->call(op, std::move(arguments));
   refuse_traced(op, arguments);
+  if (the_suspended != nullptr) resolve_sizes(arguments);
   try {
     return eager_backend().call(op, arguments);
   } catch (const std::bad_alloc&) {
@@ -191,4 +202,9 @@ void write(const Tensor& self, const Tensor& source, std::string_view name) {
 }
 
 }  // namespace capture
+
+SymbolicContext* symbolic_context() {
+  return capture::the_trace != nullptr ? capture::the_trace : capture::the_suspended;
+}
+
 }  // namespace stax

@@ -40,11 +40,13 @@ class TraceScope {
 
  private:
   Trace* previous_;
+  Trace* suspended_;
 };
 
 /// The trace of this thread, or null.
 Trace* current_trace();
-/// Ends tracing on this thread before its scope ends: what follows runs eagerly.
+/// Ends tracing on this thread before its scope ends: what follows runs eagerly, and sizes that the program
+/// took from the trace have the values of its example.
 void suspend_trace();
 
 /// Evaluates operators on concrete tensors. src/compiler implements and installs it.

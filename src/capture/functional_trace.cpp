@@ -98,7 +98,17 @@ void FunctionalTrace::detach(TracedImpl* impl) {
 }
 
 int64_t FunctionalTrace::fix(Expr value) {
-  return env_->specialize(value);
+  return running() ? env_->specialize(value) : settled(value);
+}
+
+/// The value of a size after the trace was read.
+int64_t FunctionalTrace::settled(Expr value) const {
+  const std::optional<int64_t> known = env_->hint(value);
+  STAX_CHECK(known,
+             "the size {} is read after its trace ended; sizes of traced tensors may not leave the "
+             "traced function",
+             value.str());
+  return *known;
 }
 
 std::vector<int64_t> FunctionalTrace::fix(const std::vector<Expr>& list) {
@@ -112,6 +122,10 @@ std::pair<int64_t, int64_t> FunctionalTrace::reach_of(const TensorMeta& meta, in
 }
 
 bool FunctionalTrace::decide(const Condition& condition) {
+  if (!running()) {
+    const Condition numbers{condition.relation, settled(condition.left), settled(condition.right)};
+    return *stax::decide(numbers, env_->ranges());
+  }
   return env_->decide(condition);
 }
 
@@ -551,7 +565,7 @@ Scalar FunctionalTrace::number_of(TracedImpl& impl) {
 
 /// A tensor that the function makes of numbers: part of the graph, made anew by each call.
 Tensor FunctionalTrace::constant(const Tensor& made) {
-  check_running();
+  if (!running()) return made;
   const StridedImpl& impl = strided(made);
   const int64_t bytes = impl.element_count() * itemsize(impl.dtype());
   auto data = std::make_shared<std::vector<std::byte>>(impl.data(), impl.data() + bytes);
@@ -567,6 +581,7 @@ void FunctionalTrace::fix_offset(const TracedStorage& storage) {
 }
 
 void FunctionalTrace::on_read(const std::source_location& where) {
+  if (!running()) return;
   read(where, "item() or data_ptr() of a captured tensor");
 }
 

@@ -76,6 +76,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   enum class State : uint8_t { running, read, finished };
   using StoragePtr = std::shared_ptr<TracedStorage>;
 
+  int64_t settled(Expr value) const;
   void check_running() const;
   void close();
   TracedImpl& traced(const Tensor& tensor, Tensor& holder);
