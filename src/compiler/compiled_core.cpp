@@ -1,10 +1,11 @@
 // Finds the artifact for a call, or makes one.
 #include <algorithm>
-#include <array>
 #include <atomic>
+#include <bit>
 #include <condition_variable>
 #include <cstdlib>
 #include <list>
+#include <map>
 #include <mutex>
 #include <ostream>
 #include <thread>
@@ -28,7 +29,8 @@ using compiler::Key;
 using compiler::NumberCell;
 using log::Channel;
 
-constexpr int kMaxArtifacts = 8;
+constexpr int64_t kMaxArtifacts = 8;
+constexpr int64_t kMostBuckets = 256;
 constexpr int64_t kMaxCompilations = 256;
 
 /// Values of size symbols in one call, by number.
@@ -227,6 +229,26 @@ void fix_what_was_read(capture::Captured& captured) {
   }
 }
 
+/// UserError where the function holds for one value of a declared dimension only.
+void check_declared(const capture::Captured& captured) {
+  for (const capture::DeclaredDim& dim : captured.symbols.dims) {
+    if (dim.root.is_constant() || dim.min == dim.max) continue;
+    const int64_t value = *captured.env->hint(dim.root);
+    const Interval range = captured.env->ranges().interval(dim.root);
+    if (range.lower == range.upper || !captured.env->proves(eq(dim.root, value))) continue;
+    std::string reasons;
+    for (const Guard& guard : captured.env->guards()) {
+      const Condition& c = guard.condition;
+      if (!c.left.contains(dim.root.symbol()) && !c.right.contains(dim.root.symbol())) continue;
+      reasons += fmt::format("\n  - {}{}", c.str(), guard.where.empty() ? "" : ", at " + guard.where);
+    }
+    throw_user_error(fmt::format(
+        "dimension {} is declared dynamic, within {}, but the function fixes it to {}; keep sizes symbolic "
+        "(SymInt), or declare it as Dim::fixed(). What fixes {}:{}",
+        dim.name, Interval::of(dim.min, dim.max).str(), value, dim.root.str(), reasons));
+  }
+}
+
 /// The call's key, without what the captured graph does not depend on.
 Key relaxed_key(const Leaves& leaves, const CallTensors& call, const capture::Captured* captured,
                 bool dynamic) {
@@ -266,8 +288,8 @@ struct CompiledCore::State {
   std::list<Pending> pending;
   int64_t compilations = 0;
   bool warned = false;
-  // Written under the mutex, read without: entries only ever get more.
-  std::array<EntryPtr, kMaxArtifacts> entries;
+  // Written under the mutex, read without: entries only ever get more, and never move.
+  std::vector<EntryPtr> entries;
   std::atomic<int> count{0};
 
   bool strict() const { return options.fullgraph || options.strict_native; }
@@ -307,6 +329,7 @@ EntryPtr CompiledCore::State::compile(const Leaves& leaves, const CallTensors& t
   if (options.backend == "debug") fix_what_was_read(*outcome.captured);
   entry->program =
       CompiledProgram::make(std::move(*outcome.captured), pipeline_options(), options.backend == "debug");
+  check_declared(entry->program->captured());
   // After lowering, whose decisions are among them.
   entry->guards = compiler::Guards(entry->program->captured());
   if (log::enabled(Channel::guards)) {
@@ -398,7 +421,7 @@ void CompiledCore::State::miss(const Leaves& leaves, const CallTensors& tensors,
     const std::lock_guard lock(mutex);
     pending.erase(mine);
     const int n = count.load(std::memory_order_relaxed);
-    if (entry && n < kMaxArtifacts) {
+    if (entry && n < static_cast<int>(entries.size())) {
       entries[static_cast<size_t>(n)] = entry;
       count.store(n + 1, std::memory_order_release);
     }
@@ -412,6 +435,30 @@ void CompiledCore::State::miss(const Leaves& leaves, const CallTensors& tensors,
   run_entry(*entry, leaves, symbols.span(), results);
 }
 
+namespace {
+
+/// The number of artifacts that declared buckets make of one.
+int64_t buckets_of(const DynamicShapes& shapes) {
+  std::map<std::string, int64_t> counts;  // by name
+  for (const auto& dims : shapes) {
+    for (const auto& [at, dim] : dims) {
+      if (dim.kind() != Dim::Kind::named) continue;
+      const DimOptions& options = dim.options();
+      int64_t count = 1 + static_cast<int64_t>(options.buckets.size());
+      if (options.power_of_two_buckets) {
+        count += std::bit_width(static_cast<uint64_t>(options.max)) -
+                 std::bit_width(static_cast<uint64_t>(options.min));
+      }
+      counts[dim.name()] = count;
+    }
+  }
+  int64_t all = 1;
+  for (const auto& [name, count] : counts) all = std::min(all * count, kMostBuckets);
+  return all;
+}
+
+}  // namespace
+
 bool is_tracing() {
   return capture::current_trace() != nullptr;
 }
@@ -419,8 +466,11 @@ bool is_tracing() {
 CompiledCore::CompiledCore(CompileOptions options) : state_(std::make_shared<State>()) {
   STAX_CHECK(options.backend == "stax" || options.backend == "debug",
              "compile: there is no backend '{}'; expected stax or debug", options.backend);
+  STAX_CHECK(options.dynamic || options.dynamic_shapes.empty(),
+             "compile: dynamic_shapes are declared, but dynamic is false; set both");
   STAX_CHECK(!options.strict_native || options.backend == "stax",
              "compile: strict_native asks for kernels, which backend '{}' does not make", options.backend);
+  state_->entries.resize(static_cast<size_t>(kMaxArtifacts * buckets_of(options.dynamic_shapes)));
   state_->options = std::move(options);
 }
 
