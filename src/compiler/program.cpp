@@ -166,6 +166,14 @@ void CompiledProgram::prepare() {
     result.offset = numbers_.add(offset);
   }
   for (const Expr e : captured_.integers) integers_.push_back(numbers_.add(e));
+  // Sizes that kernels use as values: they have to fit, too.
+  for (const loops::Node& node : stages_.program.nodes) {
+    for (const loops::Inst& inst : node.body) {
+      const auto is_size = [](Symbol s) { return s.kind == SymbolKind::size; };
+      if (!inst.index.is_constant() && std::ranges::all_of(inst.index.symbols(), is_size))
+        numbers_.add(inst.index);
+    }
+  }
   random_count_ = numbers_.add(captured_.random_count);
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "graph/broadcast.h"
 #include "graph/op.h"
 #include "lowering/lowering.h"
 #include "lowering/scalar.h"
@@ -335,7 +336,7 @@ struct GraphLowering {
     Index at;
     const size_t skip = i.size() - t.sizes.size();
     for (size_t d = 0; d < t.sizes.size(); ++d) {
-      const bool broadcast = t.sizes[d] != sizes[skip + d] && t.sizes[d].is(1);
+      const bool broadcast = graph::repeats(lowering.env(), t.sizes[d], sizes[skip + d]);
       at.push_back(broadcast ? Expr(0) : i[skip + d]);
     }
     return lowering.load(t, at);

@@ -98,7 +98,7 @@ Vars prelu(Builder& b, const VarArgs& a) {
   STAX_CHECK(x.dtype() == weight.dtype(), "prelu: expected weights of dtype {}, got {}", name(x.dtype()),
              name(weight.dtype()));
   STAX_CHECK(weight.dim() <= 1, "prelu: expected a vector of weights, got {} dimensions", weight.dim());
-  if (!weight.numel().is(1)) {
+  if (!b.env().decide(eq(weight.numel(), 1))) {
     STAX_CHECK(x.dim() > 0, "prelu: a zero-dim tensor takes one weight, got {}", weight.numel().str());
     const int64_t channel = x.dim() > 1 ? 1 : 0;
     STAX_CHECK(b.env().decide(eq(weight.numel(), x.size(channel))), "prelu: {} weights for {} channels",

@@ -40,7 +40,7 @@ std::vector<lowering::Lazy> lower_causal(lowering::Lowering& lowering, const gra
 
 // Heads of x repeated so that there are `heads` of them (dimension -3).
 Var repeat_heads(Builder& b, const Var& x, Expr heads) {
-  if (x.size(-3) == heads) return x;
+  if (b.env().decide(eq(x.size(-3), heads))) return x;
   STAX_CHECK(b.env().decide(eq(mod(heads, x.size(-3)), 0)),
              "scaled_dot_product_attention: {} query heads are no multiple of {} key or value heads",
              heads.str(), x.size(-3).str());
@@ -82,8 +82,9 @@ Vars attention(Builder& b, const VarArgs& a) {
     key = repeat_heads(b, key, query.size(-3));
     value = repeat_heads(b, value, query.size(-3));
   }
-  const Number scale = a["scale"].is_none() ? num(1 / std::sqrt(static_cast<double>(query.size(-1).value())))
-                                            : num(a["scale"].floating());
+  const Number scale = a["scale"].is_none()
+                           ? num(1 / std::sqrt(static_cast<double>(b.env().specialize(query.size(-1)))))
+                           : num(a["scale"].floating());
   // The query is scaled rather than the scores, of which there are more; the half types would round it.
   const bool half = is_half(query.dtype());
   const Var transposed = b.call("transpose.int", {key, -2, -1});

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "graph/broadcast.h"
 #include "lowering/scalar.h"
 #include "ops/indexing_rules.h"
 #include "ops/shape_rules.h"
@@ -87,7 +88,7 @@ Index indexed_position(Lowering& lowering, const AdvancedIndex& plan, const Lazy
       Index from;
       const size_t skip = plan.shape.size() - index.sizes.size();
       for (size_t k = 0; k < index.sizes.size(); ++k) {
-        const bool broadcast = index.sizes[k].is(1) && !plan.shape[skip + k].is(1);
+        const bool broadcast = graph::repeats(lowering.env(), index.sizes[k], plan.shape[skip + k]);
         from.push_back(broadcast ? Expr(0) : i[plan.front + skip + k]);
       }
       at[d] = lowering.checked(lowering.load(index, from), self.sizes[d], true);
@@ -377,7 +378,8 @@ Metas searchsorted_meta(ShapeEnv& env, const MetaArgs& args) {
                "searchsorted: side and right contradict each other");
   }
   if (args["sorter"].is_tensor()) {
-    STAX_CHECK(args["sorter"].tensor().dtype == DType::int64 && args["sorter"].tensor().sizes == sorted.sizes,
+    STAX_CHECK(args["sorter"].tensor().dtype == DType::int64 &&
+                   graph::same_sizes(env, args["sorter"].tensor().sizes, sorted.sizes),
                "searchsorted: the sorter must be int64 and have the sequence's shape {}",
                shape_text(sorted.sizes));
   }

@@ -201,8 +201,10 @@ Metas resample_bytes_meta(ShapeEnv&, const MetaArgs& args) {
 Lazies lower_resample_bytes(Lowering& lowering, const LazyArgs& args) {
   const Lazy& x = args.tensor(0);
   const int64_t dim = args["dim"].integer().value();
-  const Axis axis{x.sizes[dim], args["size"].integer(), args["scale"].floating(),
-                  args["align_corners"].boolean()};
+  // How many bits the weights have depends on the lengths.
+  ShapeEnv& env = lowering.env();
+  const Axis axis{env.specialize(x.sizes[dim]), env.specialize(args["size"].integer()),
+                  args["scale"].floating(), args["align_corners"].boolean()};
   const bool cubic = args["mode"].string() == "cubic";
   const int64_t bits = weight_bits(axis, cubic);
   Exprs sizes = x.sizes;
@@ -360,7 +362,7 @@ Var interpolate(Builder& b, const Var& x, const Exprs* size, std::vector<double>
   if (x.dtype() == DType::uint8 && weighs && spatial == 2) {
     Var bytes = x;
     for (const int64_t d : {1, 0}) {
-      if (x.size(d + 2) == out[d]) continue;
+      if (b.env().decide(eq(x.size(d + 2), out[d]))) continue;
       bytes = b.call("_resample_bytes", {bytes, d + 2, out[d], scales.empty() ? 0.0 : scales[d],
                                          std::string(mode.kind), !align.is_none() && align.boolean()});
     }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "graph/broadcast.h"
 #include "graph/builder.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
@@ -76,8 +77,9 @@ Vars kl_div(Builder& b, const VarArgs& a) {
 
 Vars binary_cross_entropy(Builder& b, const VarArgs& a) {
   const Var p = a.tensor(0), y = a.tensor(1);
-  STAX_CHECK(p.sizes() == y.sizes(), "binary_cross_entropy: expected a target of shape {}, got {}",
-             shape_text(p.sizes()), shape_text(y.sizes()));
+  STAX_CHECK(graph::same_sizes(b.env(), p.sizes(), y.sizes()),
+             "binary_cross_entropy: expected a target of shape {}, got {}", shape_text(p.sizes()),
+             shape_text(y.sizes()));
   // The logarithms are kept at -100 or above, as in PyTorch.
   const Var log_p = b.call("clamp_min", {b.call("log", {p}), -100.0});
   const Var log_q = b.call("clamp_min", {b.call("log1p", {-p}), -100.0});
@@ -89,7 +91,7 @@ Vars binary_cross_entropy(Builder& b, const VarArgs& a) {
 // (1 - y) x + w log(1 + exp(-x)), in the form that does not overflow.
 Vars binary_cross_entropy_with_logits(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0), y = a.tensor(1);
-  STAX_CHECK(x.sizes() == y.sizes(),
+  STAX_CHECK(graph::same_sizes(b.env(), x.sizes(), y.sizes()),
              "binary_cross_entropy_with_logits: expected a target of shape {}, got {}", shape_text(x.sizes()),
              shape_text(y.sizes()));
   const Var log_sigmoid = b.call("logsigmoid", {x});
@@ -146,8 +148,8 @@ void check_target(const Var& x, const Var& target, const char* op) {
   STAX_CHECK(is_integral(t.dtype()), "{}: expected an integer target, got {}", op, name(t.dtype()));
   Exprs expected = x.sizes();
   expected.erase(expected.begin() + (x.dim() > 1 ? 1 : 0));
-  STAX_CHECK(t.sizes() == expected, "{}: expected a target of shape {}, got {}", op, shape_text(expected),
-             shape_text(t.sizes()));
+  STAX_CHECK(graph::same_sizes(t.builder().env(), t.sizes(), expected),
+             "{}: expected a target of shape {}, got {}", op, shape_text(expected), shape_text(t.sizes()));
 }
 
 Vars nll_loss(Builder& b, const VarArgs& a) {
@@ -178,7 +180,8 @@ Vars cross_entropy(Builder& b, const VarArgs& a) {
   STAX_CHECK(smoothing >= 0 && smoothing <= 1, "cross_entropy: expected label_smoothing in [0, 1], got {}",
              smoothing);
   STAX_CHECK(x.dim() >= 1, "cross_entropy: expected logits with a class dimension, got a zero-dim tensor");
-  const bool probabilities = a.tensor(1).sizes() == x.sizes() && is_floating_point(a.tensor(1).dtype());
+  const bool probabilities =
+      is_floating_point(a.tensor(1).dtype()) && graph::same_sizes(b.env(), a.tensor(1).sizes(), x.sizes());
   if (probabilities) {
     return {
         cross_entropy_probabilities(b, b.call("log_softmax.int", {x, x.dim() > 1 ? 1 : 0}), a, smoothing)};
@@ -221,11 +224,11 @@ Vars soft_margin_loss(Builder& b, const VarArgs& a) {
 Vars gaussian_nll_loss(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0), target = a.tensor(1);
   Var var = a[2].is_number() ? b.call("full_like", {x, a[2]}) : a.tensor(2);
-  const bool same = var.sizes() == x.sizes();
+  const bool same = graph::same_sizes(b.env(), var.sizes(), x.sizes());
   if (!same && var.dim() + 1 == x.dim() && Exprs(x.sizes().begin(), x.sizes().end() - 1) == var.sizes()) {
     var = b.call("unsqueeze", {var, -1});
   } else {
-    STAX_CHECK(same || (var.dim() == x.dim() && var.size(-1).is(1)),
+    STAX_CHECK(same || (var.dim() == x.dim() && b.env().decide(eq(var.size(-1), 1))),
                "gaussian_nll_loss: variance of shape {} does not fit {}", shape_text(var.sizes()),
                shape_text(x.sizes()));
   }
@@ -336,7 +339,8 @@ Vars multi_margin_loss(Builder& b, const VarArgs& a) {
 Vars multilabel_margin_loss(Builder& b, const VarArgs& a) {
   const Var given = a.tensor(0);
   const Var x = as_samples(b, given, "multilabel_margin_loss");
-  STAX_CHECK(a.tensor(1).sizes() == given.sizes() || (given.dim() == 0 && a.tensor(1).numel().is(1)),
+  STAX_CHECK(graph::same_sizes(b.env(), a.tensor(1).sizes(), given.sizes()) ||
+                 (given.dim() == 0 && a.tensor(1).numel().is(1)),
              "multilabel_margin_loss: expected a target of shape {}, got {}", shape_text(given.sizes()),
              shape_text(a.tensor(1).sizes()));
   STAX_CHECK(a.tensor(1).dtype() == DType::int64, "multilabel_margin_loss: expected an int64 target, got {}",

@@ -1,6 +1,7 @@
 // Softmax and normalisations: formulas over reductions and pointwise operators.
 #include <cmath>
 
+#include "graph/broadcast.h"
 #include "graph/builder.h"
 #include "lowering/scalar.h"
 #include "ops/shape_rules.h"
@@ -100,15 +101,17 @@ void check_normalized(const Var& x, const Exprs& shape, const std::string& op) {
              "{}: normalized_shape {} does not fit a tensor of shape {}", op, shape_text(shape),
              shape_text(x.sizes()));
   for (size_t k = 0; k < shape.size(); ++k) {
-    STAX_CHECK(shape[shape.size() - 1 - k] == x.size(-1 - static_cast<int64_t>(k)),
-               "{}: normalized_shape {} does not fit a tensor of shape {}", op, shape_text(shape),
-               shape_text(x.sizes()));
+    STAX_CHECK(
+        x.builder().env().decide(eq(shape[shape.size() - 1 - k], x.size(-1 - static_cast<int64_t>(k)))),
+        "{}: normalized_shape {} does not fit a tensor of shape {}", op, shape_text(shape),
+        shape_text(x.sizes()));
   }
 }
 
 void check_affine(const VarArg& v, const Exprs& shape, const std::string& op, const char* what) {
   if (v.is_none()) return;
-  STAX_CHECK(v.tensor().sizes() == shape, "{}: expected {} of shape {}, got {}", op, what, shape_text(shape),
+  STAX_CHECK(graph::same_sizes(v.tensor().builder().env(), v.tensor().sizes(), shape),
+             "{}: expected {} of shape {}, got {}", op, what, shape_text(shape),
              shape_text(v.tensor().sizes()));
 }
 
@@ -239,7 +242,7 @@ Vars instance_norm(Builder& b, const VarArgs& a) {
 
 Vars group_norm(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
-  const int64_t groups = a[1].integer().value();
+  const int64_t groups = b.env().specialize(a[1].integer());
   STAX_CHECK(x.dim() >= 2, "group_norm: expected at least 2 dimensions, got {}", x.dim());
   STAX_CHECK(groups > 0 && b.env().decide(eq(mod(x.size(1), groups), 0)),
              "group_norm: {} channels do not divide into {} groups", x.size(1).str(), groups);
@@ -263,7 +266,7 @@ Vars normalize(Builder& b, const VarArgs& a) {
 // x / (k + alpha / n * sum of squares over n neighbouring channels)^beta.
 Vars local_response_norm(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
-  const int64_t n = a[1].integer().value();
+  const int64_t n = b.env().specialize(a[1].integer());
   STAX_CHECK(x.dim() >= 3, "local_response_norm: expected at least 3 dimensions, got {}", x.dim());
   Exprs pad(2 * (x.dim() - 1), Expr(0));
   pad[pad.size() - 2] = Expr(n / 2);
@@ -278,7 +281,7 @@ Vars local_response_norm(Builder& b, const VarArgs& a) {
 
 Vars channel_shuffle(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
-  const int64_t groups = a[1].integer().value();
+  const int64_t groups = b.env().specialize(a[1].integer());
   STAX_CHECK(x.dim() >= 3 && groups > 0 && b.env().decide(eq(mod(x.size(1), groups), 0)),
              "channel_shuffle: a tensor of shape {} does not divide into {} groups", shape_text(x.sizes()),
              groups);

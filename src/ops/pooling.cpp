@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "graph/broadcast.h"
 #include "graph/builder.h"
 #include "lowering/scalar.h"
 #include "ops/shape_rules.h"
@@ -232,9 +233,9 @@ Lazies lower_max_pool_with_indices(Lowering& lowering, const LazyArgs& args) {
   });
 }
 
-Metas max_pool_backward_meta(ShapeEnv&, const MetaArgs& args) {
+Metas max_pool_backward_meta(ShapeEnv& env, const MetaArgs& args) {
   const TensorMeta &grad = args.tensor(0), &x = args.tensor(1), &indices = args.tensor(7);
-  STAX_CHECK(indices.dtype == DType::int64 && grad.sizes == indices.sizes,
+  STAX_CHECK(indices.dtype == DType::int64 && graph::same_sizes(env, grad.sizes, indices.sizes),
              "{}: expected int64 indices of the gradient's shape {}, got {}", args.schema().name,
              shape_text(grad.sizes), indices.str());
   const bool ranks = (x.dim() == 3 || x.dim() == 4) && grad.dim() == x.dim();
@@ -277,8 +278,9 @@ Metas max_unpool_meta(ShapeEnv& env, const MetaArgs& args) {
   const Exprs& sizes = args[2].integers();
   STAX_CHECK(indices.dtype == DType::int64, "max_unpool: expected int64 indices, got {}",
              name(indices.dtype));
-  STAX_CHECK(indices.sizes == x.sizes, "max_unpool: expected indices of the input's shape {}, got {}",
-             shape_text(x.sizes), shape_text(indices.sizes));
+  STAX_CHECK(graph::same_sizes(env, indices.sizes, x.sizes),
+             "max_unpool: expected indices of the input's shape {}, got {}", shape_text(x.sizes),
+             shape_text(indices.sizes));
   STAX_CHECK(!sizes.empty() && x.dim() > static_cast<int64_t>(sizes.size()),
              "max_unpool: an input of shape {} has too few dimensions for {} output sizes",
              shape_text(x.sizes), sizes.size());

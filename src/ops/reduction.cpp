@@ -407,7 +407,7 @@ Vars sum_to_size(Builder& b, const VarArgs& a) {
   for (int64_t d = 0; d < x.dim(); ++d) {
     const bool equal = d >= lead && b.env().decide(eq(sizes[d - lead], x.size(d)));
     if (equal) continue;
-    STAX_CHECK(d < lead || sizes[d - lead].is(1), "sum_to_size: {} does not reduce to {}",
+    STAX_CHECK(d < lead || b.env().decide(eq(sizes[d - lead], 1)), "sum_to_size: {} does not reduce to {}",
                shape_text(x.sizes()), shape_text(sizes));
     dims.emplace_back(d);
   }

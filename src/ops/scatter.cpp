@@ -2,6 +2,7 @@
 // masked_scatter.
 #include <functional>
 
+#include "graph/broadcast.h"
 #include "lowering/scalar.h"
 #include "ops/indexing_rules.h"
 #include "ops/shape_rules.h"
@@ -267,7 +268,7 @@ Lazies lower_index_put(Lowering& lowering, const LazyArgs& args) {
     Index at;
     const size_t skip = i.size() - values.sizes.size();
     for (size_t d = 0; d < values.sizes.size(); ++d) {
-      const bool broadcast = values.sizes[d].is(1) && !plan.sizes[skip + d].is(1);
+      const bool broadcast = graph::repeats(lowering.env(), values.sizes[d], plan.sizes[skip + d]);
       at.push_back(broadcast ? Expr(0) : i[skip + d]);
     }
     return lowering.load(values, at);
@@ -291,7 +292,7 @@ Lazies lower_mask_put(Lowering& lowering, const LazyArgs& args) {
     const size_t skip = region.size() - values.sizes.size();
     Index at;
     for (size_t d = 0; d < values.sizes.size(); ++d) {
-      if (values.sizes[d].is(1)) {
+      if (lowering.env().decide(eq(values.sizes[d], 1))) {
         at.emplace_back(0);
       } else if (static_cast<int64_t>(skip + d) == first) {
         const V before = lowering.load(position, inner(i)) - lowering.constant(DType::int64, int64_t{1});

@@ -2,6 +2,7 @@
 // functional forms of writes through views.
 #include <algorithm>
 
+#include "graph/broadcast.h"
 #include "graph/builder.h"
 #include "lowering/scalar.h"
 #include "ops/shape_rules.h"
@@ -148,8 +149,9 @@ Vars stack(Builder& b, const VarArgs& a) {
   STAX_CHECK(!tensors.empty(), "stack: expected at least one tensor, got none");
   const int64_t dim = wrap_dim(a[1].integer().value(), tensors[0]->dim() + 1, "stack");
   for (const auto& t : tensors) {
-    STAX_CHECK(t->sizes() == tensors[0]->sizes(), "stack: expected equal shapes, got {} and {}",
-               shape_text(tensors[0]->sizes()), shape_text(t->sizes()));
+    STAX_CHECK(graph::same_sizes(b.env(), t->sizes(), tensors[0]->sizes()),
+               "stack: expected equal shapes, got {} and {}", shape_text(tensors[0]->sizes()),
+               shape_text(t->sizes()));
     parts.push_back(b.call("unsqueeze", {*t, dim}));
   }
   return {b.call("cat", {parts, dim})};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/broadcast.h"
 #include "graph/builder.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
@@ -97,12 +98,12 @@ Metas expand_meta(ShapeEnv& env, const MetaArgs& args) {
   return {out};
 }
 
-Exprs expand_index(ShapeEnv&, const MetaArgs& args, const TensorMeta& result, const Exprs& index) {
+Exprs expand_index(ShapeEnv& env, const MetaArgs& args, const TensorMeta& result, const Exprs& index) {
   const TensorMeta& in = args.tensor(0);
   const size_t lead = result.sizes.size() - in.sizes.size();
   Exprs at;
   for (size_t d = 0; d < in.sizes.size(); ++d) {
-    const bool expanded = in.sizes[d].is(1) && !result.sizes[lead + d].is(1);
+    const bool expanded = graph::repeats(env, in.sizes[d], result.sizes[lead + d]);
     at.push_back(expanded ? Expr(0) : index[lead + d]);
   }
   return at;
@@ -531,25 +532,6 @@ int64_t split_dim(const Var& x, const VarArg& dim, const std::string& op) {
   return wrap_dim(dim.integer().value(), x.dim(), op);
 }
 
-Vars split_every(Builder& b, const Var& x, int64_t length, int64_t dim, const std::string& op) {
-  const int64_t size = x.size(dim).value();
-  STAX_CHECK(length > 0 || (length == 0 && size == 0), "{}: expected a positive size, got {}", op, length);
-  Exprs lengths;
-  for (int64_t at = 0; at < size; at += length) lengths.emplace_back(std::min(length, size - at));
-  if (lengths.empty()) lengths.emplace_back(0);
-  return split_sizes(b, x, lengths, dim, op);
-}
-
-Vars split(Builder& b, const VarArgs& a) {
-  const Var x = a.tensor(0);
-  return split_every(b, x, a[1].integer().value(), split_dim(x, a[2], "split"), "split");
-}
-
-Vars split_with_sizes(Builder& b, const VarArgs& a) {
-  const Var x = a.tensor(0);
-  return split_sizes(b, x, a[1].integers(), split_dim(x, a[2], a.schema().name), a.schema().name);
-}
-
 // Every part is a tensor of its own, also an empty one.
 constexpr int64_t kMostParts = 1 << 20;
 
@@ -557,20 +539,43 @@ void require_part_count(int64_t count, std::string_view op) {
   STAX_CHECK(count > 0 && count <= kMostParts, "{}: expected 1 to {} parts, got {}", op, kMostParts, count);
 }
 
+/// Parts of `length` each, the last one of what is left. How many there are is a decision.
+Vars split_every(Builder& b, const Var& x, Expr length, int64_t dim, const std::string& op) {
+  const Expr size = x.size(dim);
+  const bool empty = b.env().decide(eq(size, 0));
+  STAX_CHECK(b.env().decide(gt(length, 0)) || (empty && b.env().decide(eq(length, 0))),
+             "{}: expected a positive size, got {}", op, length.str());
+  if (empty) return split_sizes(b, x, {Expr(0)}, dim, op);
+  const int64_t count = b.env().specialize(ceil_div(size, length));
+  require_part_count(count, op);
+  Exprs lengths(static_cast<size_t>(count), length);
+  lengths.back() = size - length * (count - 1);
+  return split_sizes(b, x, lengths, dim, op);
+}
+
+Vars split(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0);
+  return split_every(b, x, a[1].integer(), split_dim(x, a[2], "split"), "split");
+}
+
+Vars split_with_sizes(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0);
+  return split_sizes(b, x, a[1].integers(), split_dim(x, a[2], a.schema().name), a.schema().name);
+}
+
 Vars chunk(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
-  const int64_t count = a[1].integer().value(), dim = split_dim(x, a[2], "chunk");
+  const int64_t count = b.env().specialize(a[1].integer()), dim = split_dim(x, a[2], "chunk");
   require_part_count(count, "chunk");
-  const int64_t size = x.size(dim).value(), length = size == 0 ? 0 : (size - 1) / count + 1;
-  if (length == 0) return split_sizes(b, x, Exprs(count, Expr(0)), dim, "chunk");
-  return split_every(b, x, length, dim, "chunk");
+  const Expr size = x.size(dim);
+  if (b.env().decide(eq(size, 0))) return split_sizes(b, x, Exprs(count, Expr(0)), dim, "chunk");
+  return split_every(b, x, ceil_div(size, count), dim, "chunk");
 }
 
 Vars tensor_split_count(Builder& b, const Var& x, int64_t count, int64_t dim, const std::string& op) {
   require_part_count(count, op);
-  const int64_t size = x.size(dim).value();
-  Exprs lengths;
-  for (int64_t k = 0; k < count; ++k) lengths.emplace_back(size / count + (k < size % count));
+  Exprs lengths;  // the first (size % count) parts are longer by one
+  for (int64_t k = 0; k < count; ++k) lengths.push_back(floor_div(x.size(dim) + (count - 1 - k), count));
   return split_sizes(b, x, lengths, dim, op);
 }
 
@@ -595,8 +600,8 @@ int64_t stack_split_dim(const Var& x, const std::string& op) {
 Vars stack_split_count(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
   const std::string& op = a.schema().name;
-  const int64_t dim = stack_split_dim(x, op), count = a[1].integer().value();
-  STAX_CHECK(count > 0 && x.size(dim).value() % count == 0,
+  const int64_t dim = stack_split_dim(x, op), count = b.env().specialize(a[1].integer());
+  STAX_CHECK(count > 0 && b.env().decide(eq(mod(x.size(dim), count), 0)),
              "{}: dimension {} of size {} does not split into {} equal parts", op, dim, x.size(dim).str(),
              count);
   return tensor_split_count(b, x, count, dim, op);
@@ -610,7 +615,8 @@ Vars unbind(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
   const int64_t dim = split_dim(x, a[1], a.schema().name);
   Vars out;
-  for (int64_t k = 0; k < x.size(dim).value(); ++k) out.push_back(b.call("select.int", {x, dim, k}));
+  const int64_t count = b.env().specialize(x.size(dim));
+  for (int64_t k = 0; k < count; ++k) out.push_back(b.call("select.int", {x, dim, k}));
   return out;
 }
 
@@ -706,8 +712,8 @@ std::vector<graph::Op> composite_rows() {
       composite("tensor_split.sections(Tensor self, int sections, int dim=0) -> Tensor[]",
                 [](Builder& b, const VarArgs& a) -> Vars {
                   const Var x = a.tensor(0);
-                  return tensor_split_count(b, x, a[1].integer().value(), split_dim(x, a[2], "tensor_split"),
-                                            "tensor_split");
+                  return tensor_split_count(b, x, b.env().specialize(a[1].integer()),
+                                            split_dim(x, a[2], "tensor_split"), "tensor_split");
                 }),
       composite("tensor_split.indices(Tensor self, int[] indices, int dim=0) -> Tensor[]",
                 [](Builder& b, const VarArgs& a) -> Vars {

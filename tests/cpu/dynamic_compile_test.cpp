@@ -19,7 +19,8 @@ T count_to(int64_t n) {
 
 template <class C>
 bool has_guard(const C& compiled, size_t artifact, const std::string& words) {
-  for (const std::string& guard : compiled.artifacts().at(artifact).guards) {
+  const std::vector<Artifact> artifacts = compiled.artifacts();
+  for (const std::string& guard : artifacts.at(artifact).guards) {
     if (guard.find(words) != std::string::npos) return true;
   }
   return false;
