@@ -28,6 +28,8 @@ struct TraceOptions {
   bool refuse_reads = false;
   /// Evaluates what was traced so far: one tensor for each output.
   std::function<std::vector<Tensor>(Captured captured)> evaluate;
+  /// Decides what the traced program asks about sizes; where null, the environment does.
+  std::function<bool(ShapeEnv& env, const Condition& condition)> decide = {};
 };
 
 class FunctionalTrace final : public Trace, public std::enable_shared_from_this<FunctionalTrace> {

@@ -1,0 +1,217 @@
+#include "compiler/export_state.h"
+
+#include <algorithm>
+
+#include "graph/builder.h"
+#include "ops/table.h"
+#include "support/check.h"
+#include "symbolic/node.h"
+
+namespace stax::compiler {
+
+using graph::TensorMeta;
+using graph::Value;
+
+std::optional<LinearSize> linear_size(Expr e) {
+  const std::vector<Symbol> symbols = e.symbols();
+  if (symbols.size() != 1) return std::nullopt;
+  const std::optional<Expr> scale = stride_of(e, symbols[0]);
+  if (!scale || !scale->is_constant() || scale->value() <= 0) return std::nullopt;
+  const Expr rest = e - *scale * symbols[0];
+  if (!rest.is_constant()) return std::nullopt;
+  return LinearSize{symbols[0], scale->value(), rest.value()};
+}
+
+bool condition_holds(Relation relation, int64_t left, int64_t right) {
+  switch (relation) {
+    case Relation::eq:
+      return left == right;
+    case Relation::ne:
+      return left != right;
+    case Relation::lt:
+      return left < right;
+    case Relation::le:
+      return left <= right;
+  }
+  return false;
+}
+
+Condition ordered(const Condition& c) {
+  const bool symmetric = c.relation == Relation::eq || c.relation == Relation::ne;
+  const bool turned = c.left.kind() == ExprKind::symbol && c.right.kind() == ExprKind::symbol &&
+                      c.right.symbol() < c.left.symbol();
+  return symmetric && turned ? Condition{c.relation, c.right, c.left} : c;
+}
+
+std::string text_of(const Condition& given, const std::function<std::string(Symbol)>& name) {
+  const Condition condition = ordered(given);
+  constexpr const char* kTexts[] = {"==", "!=", "<", "<="};
+  constexpr const char* kTurned[] = {"==", "!=", ">", ">="};
+  const bool turn = condition.left.is_constant();
+  const char* relation = (turn ? kTurned : kTexts)[static_cast<int>(condition.relation)];
+  const Expr left = turn ? condition.right : condition.left, right = turn ? condition.left : condition.right;
+  return fmt::format("{} {} {}", to_string(left, name), relation, to_string(right, name));
+}
+
+ExportPlace ExportContract::place_of(Symbol symbol) const {
+  std::optional<ExportPlace> derived;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const std::vector<Expr>& sizes = inputs[k].meta.sizes;
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      const ExportPlace place{static_cast<int32_t>(k), static_cast<int32_t>(d)};
+      if (sizes[d] == Expr(symbol)) return place;
+      const std::optional<LinearSize> form = linear_size(sizes[d]);
+      if (!derived && form && form->symbol == symbol) derived = place;
+    }
+  }
+  STAX_CHECK(derived, "an exported program uses the size {}, which no argument gives", symbol.str());
+  return *derived;
+}
+
+std::string ExportContract::source_text(Symbol symbol) const {
+  const ExportPlace at = place_of(symbol);
+  const ExportInput& input = inputs[static_cast<size_t>(at.input)];
+  const LinearSize form = *linear_size(input.meta.sizes[static_cast<size_t>(at.dim)]);
+  std::string text = fmt::format("{}.size()[{}]", input.name, at.dim);
+  if (form.offset != 0) {
+    text = fmt::format("({} {} {})", text, form.offset < 0 ? '+' : '-', std::abs(form.offset));
+  }
+  return form.scale == 1 ? text : fmt::format("{}//{}", text, form.scale);
+}
+
+std::string ExportContract::symbol_text(Symbol symbol) const {
+  const std::string& name = symbols[static_cast<size_t>(symbol.number)].name;
+  return name.empty() ? source_text(symbol) : name;
+}
+
+ConditionList::ConditionList(std::span<const Condition> conditions) {
+  for (const Condition& c : conditions) {
+    items_.push_back({c.relation, program_.add(c.left), program_.add(c.right)});
+  }
+}
+
+int32_t ConditionList::first_failed(std::span<const int64_t> symbols) const {
+  if (items_.empty()) return kNone;
+  std::vector<int64_t> registers(program_.initial().begin(), program_.initial().end());
+  for (const auto& [symbol, at] : program_.symbols()) {
+    registers[static_cast<size_t>(at)] = symbols[static_cast<size_t>(symbol.number)];
+  }
+  if (!program_.run(registers.data())) return kOverflow;
+  for (size_t k = 0; k < items_.size(); ++k) {
+    const Item& item = items_[k];
+    if (!condition_holds(item.relation, registers[static_cast<size_t>(item.left)],
+                         registers[static_cast<size_t>(item.right)])) {
+      return static_cast<int32_t>(k);
+    }
+  }
+  return kNone;
+}
+
+std::shared_ptr<ShapeEnv> environment_of(const ExportContract& contract,
+                                         const std::map<Symbol, int64_t>& values) {
+  auto env = std::make_shared<ShapeEnv>();
+  for (const ExportSymbol& s : contract.symbols) env->new_symbol(SymbolKind::size, s.hint, s.assumed);
+  const auto value = [&](Symbol s) -> std::optional<Expr> {
+    const auto known = values.find(s);
+    return known == values.end() ? std::nullopt : std::optional(Expr(known->second));
+  };
+  for (const Guard& guard : contract.guards) {
+    const Condition c{guard.condition.relation, substitute(guard.condition.left, value),
+                      substitute(guard.condition.right, value)};
+    if (c.left.is_constant() && c.right.is_constant()) continue;  // the call's own values: asserted or not
+    if (!env->decide(c, guard.where)) return nullptr;
+  }
+  return env;
+}
+
+namespace {
+
+class Rebuilder {
+ public:
+  Rebuilder(const capture::Captured& from, const std::map<Symbol, int64_t>& values, ShapeEnv& env)
+      : from_(from), values_(values), env_(env) {}
+
+  Expr operator()(Expr e) const {
+    if (values_.empty()) return e;
+    return substitute(e, [&](Symbol s) -> std::optional<Expr> {
+      const auto known = values_.find(s);
+      return known == values_.end() ? std::nullopt : std::optional(Expr(known->second));
+    });
+  }
+  TensorMeta operator()(const TensorMeta& meta) const {
+    TensorMeta out = meta;
+    for (auto* list : {&out.sizes, &out.strides}) {
+      for (Expr& e : *list) e = (*this)(e);
+    }
+    out.offset = (*this)(meta.offset);
+    return out;
+  }
+
+  graph::Graph graph() {
+    for (const graph::Node& node : from_.graph.nodes) {
+      graph::Node& next = out_.nodes.emplace_back(node);
+      for (TensorMeta& meta : next.results) meta = (*this)(meta);
+      if (node.kind == graph::NodeKind::call) infer(next);
+    }
+    out_.inputs = from_.graph.inputs;
+    out_.outputs = from_.graph.outputs;
+    out_.write_backs = from_.graph.write_backs;
+    for (graph::WriteBack& w : out_.write_backs) {
+      if (w.region) w.region = (*this)(*w.region);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void infer(graph::Node& node) {
+    std::vector<Argument<TensorMeta>> metas;
+    for (Argument<Value>& argument : node.args) {
+      if (auto* list = std::get_if<std::vector<Expr>>(&argument.value)) {
+        for (Expr& e : *list) e = (*this)(e);
+      } else if (auto* number = std::get_if<Number>(&argument.value)) {
+        number->integer = (*this)(number->integer);
+      }
+      metas.push_back(map_tensors<TensorMeta>(argument, [&](const Value& v) { return out_.meta(v); }));
+    }
+    const std::vector<TensorMeta> results = infer_meta(ops::table(), *node.op, env_, metas);
+    STAX_CHECK(results.size() == node.results.size(), "{} has {} results, {} were recorded", node.name,
+               results.size(), node.results.size());
+    const bool chosen = node.op->schema.name == "clone";  // its layout is chosen by who records it
+    for (size_t r = 0; r < results.size(); ++r) {
+      TensorMeta& recorded = node.results[r];
+      STAX_CHECK(same(results[r], recorded), "{} is {}, it was recorded as {}", node.name, results[r].str(),
+                 recorded.str());
+      if (!chosen) recorded = results[r];
+    }
+  }
+  bool same(const TensorMeta& a, const TensorMeta& b) const {
+    return a.dtype == b.dtype && a.device == b.device && a.dim() == b.dim() &&
+           std::equal(a.sizes.begin(), a.sizes.end(), b.sizes.begin(),
+                      [&](Expr x, Expr y) { return x == y || env_.proves(eq(x, y)); });
+  }
+
+  const capture::Captured& from_;
+  const std::map<Symbol, int64_t>& values_;
+  ShapeEnv& env_;
+  graph::Graph out_;
+};
+
+}  // namespace
+
+capture::Captured rebuilt(const capture::Captured& captured, const std::map<Symbol, int64_t>& values,
+                          std::shared_ptr<ShapeEnv> env) {
+  Rebuilder rebuild(captured, values, *env);
+  capture::Captured out = captured;
+  out.graph = rebuild.graph();
+  for (capture::CapturedOutput& output : out.outputs) {
+    output.meta = output.whole ? out.graph.meta(out.graph.outputs[static_cast<size_t>(output.output)].value)
+                               : rebuild(output.meta);
+  }
+  for (Expr& e : out.integers) e = rebuild(e);
+  for (TensorMeta& meta : out.symbols.tensors) meta = rebuild(meta);
+  out.random_count = rebuild(captured.random_count);
+  out.env = std::move(env);
+  return out;
+}
+
+}  // namespace stax::compiler
