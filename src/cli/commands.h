@@ -10,7 +10,7 @@ namespace stax::cli {
 
 struct VerifyOptions {
   std::vector<std::string> paths;  ///< files of recorded calls, or folders of them
-  std::string mode;                ///< "reference" or "compiled"
+  std::string mode;                ///< "reference", "compiled" or "dynamic"
   std::string op;                  ///< only this operator (with all its variants); "" for all
   int64_t limit = 0;               ///< at most so many calls of a file; 0 for all
   int64_t jobs = 0;                ///< processes at a time; 0 for one a core
@@ -25,16 +25,18 @@ struct RunOptions {
   std::vector<std::string> inputs;  ///< NAME=FILE.npy
   std::string output_dir;           ///< receives NAME.npy for each output
   std::string device = "cpu";
-  bool eager = false;  ///< operator by operator, without compiling
+  bool eager = false;    ///< operator by operator, without compiling
+  bool dynamic = false;  ///< compiled for all lengths of the model's symbolic dimensions
 };
 /// Runs a model and writes its outputs.
 int run(const RunOptions& options);
 
 struct ShowOptions {
-  std::string program;  ///< a built-in example, or an .onnx file
-  std::string target;   ///< "cpu"
-  std::string stage;    ///< "graph", "loops", "schedule", "kernels", "cpp" or "plan"
-  int64_t batch = 1;    ///< length of a model's dimensions that have no fixed one
+  std::string program;   ///< a built-in example, or an .onnx file
+  std::string target;    ///< "cpu"
+  std::string stage;     ///< "graph", "loops", "schedule", "kernels", "cpp" or "plan"
+  int64_t batch = 1;     ///< length of a model's dimensions that have no fixed one
+  bool dynamic = false;  ///< with symbolic sizes: of an example all, of a model those that its file names
 };
 /// Prints a program at one stage of its compilation.
 int show(const ShowOptions& options);

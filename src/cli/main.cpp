@@ -34,6 +34,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--output-dir", options->output_dir, "Folder for the outputs")->required();
   command->add_option("--device", options->device, "cpu");
   command->add_flag("--eager", options->eager, "Operator by operator, without compiling");
+  command->add_flag("--dynamic", options->dynamic, "For all lengths of the model's symbolic dimensions");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 
@@ -44,6 +45,7 @@ void add_show(CLI::App& app, Action& action) {
   command->add_option("--target", options->target, "cpu")->required();
   command->add_option("--stage", options->stage, "graph, loops, schedule, kernels, cpp or plan")->required();
   command->add_option("--batch", options->batch, "Length of a model's dimensions that have no fixed one");
+  command->add_flag("--dynamic", options->dynamic, "With symbolic sizes");
   command->callback([options, &action] { action = [options] { return show(*options); }; });
 }
 

@@ -31,7 +31,11 @@ int run(const RunOptions& options) {
   STAX_CHECK(options.device == "cpu", "run: there is no device '{}'; there is: cpu", options.device);
   const OnnxModel model = OnnxModel::load(options.model);
   const std::vector<Tensor> inputs = read_inputs(model.program(), options.inputs);
-  const std::vector<Tensor> outputs = options.eager ? model(inputs) : compile(model)(inputs);
+  STAX_CHECK(!(options.eager && options.dynamic),
+             "run: --eager compiles nothing, so --dynamic has no meaning");
+  CompileOptions how{.dynamic = options.dynamic};
+  if (options.dynamic) how.dynamic_shapes = symbolic_dims(model.program());
+  const std::vector<Tensor> outputs = options.eager ? model(inputs) : compile(model, how)(inputs);
   const std::vector<std::string> names = model.output_names();
   std::error_code error;
   fs::create_directories(options.output_dir, error);

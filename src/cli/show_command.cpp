@@ -15,20 +15,23 @@
 namespace stax::cli {
 namespace {
 
-capture::Captured capture_example(const Example& example) {
+capture::Captured capture_example(const Example& example, bool dynamic) {
   std::vector<Tensor> inputs;
   for (const ExampleInput& input : example.inputs) inputs.push_back(new_tensor(DType::float32, input.sizes));
-  return compiler::trace_function(example.run, inputs);
+  return compiler::trace_function(example.run, inputs, {.dynamic = dynamic});
 }
 
 capture::Captured capture_model(const ShowOptions& options) {
   const onnx::OnnxProgram program = onnx::OnnxProgram::load(options.program);
+  capture::SymbolOptions symbols{.dynamic = options.dynamic};
+  if (options.dynamic) symbols.shapes = symbolic_dims(program);
   return compiler::trace_function([&](const std::vector<Tensor>& in) { return program(in); },
-                                  empty_inputs(program, options.batch));
+                                  empty_inputs(program, options.batch), symbols);
 }
 
 capture::Captured capture_program(const ShowOptions& options) {
-  if (const Example* example = find_example(options.program)) return capture_example(*example);
+  if (const Example* example = find_example(options.program))
+    return capture_example(*example, options.dynamic);
   const bool is_file = std::filesystem::exists(options.program);
   STAX_CHECK(is_file || options.program.ends_with(".onnx"),
              "show: '{}' is neither a built-in example (stax examples lists them) nor an .onnx file",

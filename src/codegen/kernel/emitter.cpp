@@ -205,12 +205,33 @@ void Emitter::in(std::vector<Statement>& list, const Body& body) {
   tail_ = tail;
 }
 
+namespace {
+
+// Copies of a loop's body: so often, and so many statements in all. Nests of unrolled loops with long bodies
+// take the host compiler minutes.
+constexpr int64_t kMostCopies = 8, kMostUnrolled = 512;
+
+/// Statements, those of unrolled loops once a copy.
+int64_t unrolled_size(const std::vector<Statement>& list) {
+  int64_t size = 0;
+  for (const Statement& s : list) {
+    size += 1 + unrolled_size(s.body) * std::max(1, s.unroll) + unrolled_size(s.other);
+  }
+  return size;
+}
+
+}  // namespace
+
 void Emitter::loop(Symbol symbol, Expr begin, Expr end, Expr step, const Body& body) {
   Statement loop{.action = Action::loop, .index = begin, .end = end, .step = step, .symbol = symbol};
-  const auto from = begin.constant(), to = end.constant();
-  if (from && to && *to - *from <= 8 && step.is(1))
-    loop.unroll = static_cast<int32_t>(std::max<int64_t>(1, *to - *from));
   in(loop.body, body);
+  const auto from = begin.constant(), to = end.constant();
+  if (from && to && step.is(1)) {
+    const int64_t copies = std::max<int64_t>(1, *to - *from);
+    if (copies <= kMostCopies && copies * unrolled_size(loop.body) <= kMostUnrolled) {
+      loop.unroll = static_cast<int32_t>(copies);
+    }
+  }
   add(std::move(loop));
 }
 

@@ -74,6 +74,16 @@ TEST(CommandLine, ShowsSoftmaxAsOneKernel) {
   EXPECT_EQ(kernels, 1u) << shown.output;
 }
 
+TEST(CommandLine, ShowsExamplesWithSymbolicSizes) {
+  for (const char* stage : {"graph", "loops", "schedule", "kernels", "cpp", "plan"}) {
+    const ProcessResult shown =
+        run_stax({"show", "ex-1.1", "--target", "cpu", "--stage", stage, "--dynamic"});
+    EXPECT_EQ(shown.exit_code, 0) << shown.errors;
+    EXPECT_THAT(shown.output, testing::HasSubstr("s0")) << stage;
+    EXPECT_THAT(shown.output, testing::Not(testing::HasSubstr("8192"))) << stage;  // 64 * 128
+  }
+}
+
 TEST(CommandLine, RefusesWhatItCannotShow) {
   expect_error(run_stax({"show", "ex-9.9", "--target", "cpu", "--stage", "graph"}), 1, "ex-9.9");
   expect_error(run_stax({"show", "softmax", "--target", "abacus", "--stage", "graph"}), 1, "abacus");
