@@ -79,7 +79,7 @@ TEST(CommandLine, ShowsExamplesWithSymbolicSizes) {
     const ProcessResult shown =
         run_stax({"show", "ex-1.1", "--target", "cpu", "--stage", stage, "--dynamic"});
     EXPECT_EQ(shown.exit_code, 0) << shown.errors;
-    EXPECT_THAT(shown.output, testing::HasSubstr("s0")) << stage;
+    EXPECT_THAT(shown.output, testing::HasSubstr("s1")) << stage;
     EXPECT_THAT(shown.output, testing::Not(testing::HasSubstr("8192"))) << stage;  // 64 * 128
   }
 }
