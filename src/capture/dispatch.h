@@ -29,6 +29,9 @@ class Trace : public SymbolicContext {
   virtual void write(const Tensor& self, const Tensor& source) = 0;
   /// The number behind a symbolic Scalar that an operator needs as a number.
   virtual Argument<Tensor> scalar_argument(const Scalar& value) = 0;
+
+  /// OperatorScopes alive: sizes are compared by operators, not by the program.
+  int32_t operators = 0;
 };
 
 /// Makes `trace` the one of this thread while the scope lives. Scopes nest; null suspends tracing.
@@ -45,6 +48,22 @@ class TraceScope {
 
 /// The trace of this thread, or null.
 Trace* current_trace();
+/// What is decided about sizes while the scope lives is asked by an operator that looks at them through
+/// public functions.
+class OperatorScope {
+ public:
+  OperatorScope() : trace_(current_trace()) {
+    if (trace_ != nullptr) ++trace_->operators;
+  }
+  ~OperatorScope() {
+    if (trace_ != nullptr) --trace_->operators;
+  }
+  OperatorScope(const OperatorScope&) = delete;
+
+ private:
+  Trace* trace_;
+};
+
 /// Ends tracing on this thread before its scope ends: what follows runs eagerly, and sizes that the program
 /// took from the trace have the values of its example.
 void suspend_trace();

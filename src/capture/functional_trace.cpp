@@ -126,7 +126,7 @@ bool FunctionalTrace::decide(const Condition& condition) {
     const Condition numbers{condition.relation, settled(condition.left), settled(condition.right)};
     return *stax::decide(numbers, env_->ranges());
   }
-  return options_.decide ? options_.decide(*env_, condition) : env_->decide(condition);
+  return options_.decide && operators == 0 ? options_.decide(*env_, condition) : env_->decide(condition);
 }
 
 void FunctionalTrace::check_running() const {

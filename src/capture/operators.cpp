@@ -140,6 +140,7 @@ Tensor Tensor::to(TensorOptions options) const {
 }
 
 Tensor Tensor::contiguous() const {
+  const capture::OperatorScope scope;
   if (is_contiguous()) return *this;
   if (capture::current_trace() == nullptr) {
     const StridedImpl& from = strided(*this);

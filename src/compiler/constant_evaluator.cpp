@@ -28,7 +28,8 @@ graph::Graph with_dense_outputs(const graph::PassContext& context, const graph::
 
 std::vector<std::shared_ptr<const std::vector<std::byte>>> evaluate_constants(
     const graph::PassContext& context, const graph::Graph& graph) {
-  const auto lowered = lowering::lower(context.table, with_dense_outputs(context, graph), context.env);
+  auto lowered = lowering::lower(context.table, with_dense_outputs(context, graph), context.env);
+  lowered.program.bindings.clear();  // of the environment's sizes, on which constants do not depend
   const auto executable = reference::Executable::prepare(lowered.program);
   std::vector<std::vector<std::byte>> buffers;
   for (const loops::BufferId id : lowered.program.outputs) {

@@ -57,8 +57,14 @@ ExportedState::ArtifactPtr ExportedState::make(std::map<Symbol, int64_t> fixed) 
   std::shared_ptr<ShapeEnv> env = compiler::environment_of(contract, fixed);
   if (!env) return nullptr;
   auto artifact = std::make_shared<Artifact>();
-  artifact->program = CompiledProgram::make(compiler::rebuilt(captured, fixed, env),
-                                            compiler::PipelineOptions{compiler::Backend::native, false});
+  std::optional<capture::Captured> graph;
+  try {
+    graph = compiler::rebuilt(captured, fixed, env);
+  } catch (const UserError& error) {
+    throw_user_error(fmt::format("an exported program does not hold for these sizes: {}", error.what()));
+  }
+  artifact->program =
+      CompiledProgram::make(std::move(*graph), compiler::PipelineOptions{compiler::Backend::native, false});
   artifact->fixed = std::move(fixed);
   std::vector<Condition> conditions;
   for (const Guard& guard : env->guards()) conditions.push_back(guard.condition);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "graph/passes/passes.h"
 #include "graph/rewriter.h"
 
@@ -20,12 +22,23 @@ struct Facts {
   std::vector<char> computed;  // ... and takes an operator on another value: worth folding
 };
 
+/// Whether a number among the arguments depends on the call.
+bool depends_on_sizes(const Node& node) {
+  return std::any_of(node.args.begin(), node.args.end(), [](const Argument<Value>& a) {
+    if (a.is_number()) return !a.number().integer.is_constant();
+    const auto* list = std::get_if<std::vector<Expr>>(&a.value);
+    return list != nullptr &&
+           std::any_of(list->begin(), list->end(), [](Expr e) { return !e.is_constant(); });
+  });
+}
+
 Facts find_constants(const Graph& graph) {
   Facts facts{std::vector<char>(graph.nodes.size(), 0), std::vector<char>(graph.nodes.size(), 0)};
   for (size_t id = 0; id < graph.nodes.size(); ++id) {
     const Node& node = graph.nodes[id];
     if (node.kind == NodeKind::constant) facts.known[id] = is_small(node);
     if (node.kind != NodeKind::call || node.op->effects != kPure || !is_small(node)) continue;
+    if (depends_on_sizes(node)) continue;
     bool known = true, computed = false;
     for (const auto& a : node.args) {
       for_each_value(a, [&](const Value& v) {

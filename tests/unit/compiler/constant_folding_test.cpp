@@ -43,6 +43,16 @@ TEST_F(ConstantFolding, ComputesWhatDependsOnNoInput) {
   EXPECT_EQ(constant_of(g), (std::vector<float>{12.5f, 12.5f})) << g.str();
 }
 
+TEST_F(ConstantFolding, FoldsBesideSizesThatCallsChoose) {
+  const Symbol n = env.new_symbol(SymbolKind::size, 5, Interval::at_least(2));
+  const Graph constant = folded(full({2}, 3) * full({2}, 4));
+  EXPECT_EQ(constant_of(constant), (std::vector<float>{12, 12})) << constant.str();
+  graph.outputs.clear();
+  // Small, but the number is of the call.
+  const Graph open = folded(b.call("full", {std::vector<Expr>{2}, num(Expr(n)), DType::float32}) + num(1));
+  EXPECT_EQ(constant_of(open), std::vector<float>{}) << open.str();
+}
+
 TEST_F(ConstantFolding, KeepsNegativeZeroAndNaN) {
   const Graph g = folded(
       b.call("cat", {graph::VarArg::Tensors{full({1}, -0.0) * num(1), full({1}, HUGE_VAL) * num(0)}, 0}));
