@@ -269,6 +269,9 @@ class Reader {
       STAX_CHECK((out.output >= 0 || out.input >= 0 || out.same_as >= 0 || out.argument >= 0) &&
                      (!out.whole || out.output >= 0) && (out.output < 0 || out.input < 0),
                  "the result {} is nothing", k);
+      STAX_CHECK(
+          out.output < 0 || captured_.graph.outputs[static_cast<size_t>(out.output)].alias_of_input < 0,
+          "the result {} is no tensor of its own", k);
     }
     captured_.integers = exprs(program_.at("integers"));
     captured_.random_count = expr(program_.at("random_count"));

@@ -1,6 +1,7 @@
 #include "compiler/export_record.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "capture/functional_trace.h"
@@ -117,44 +118,135 @@ Captured record(detail::FunctionCall& call, const ExampleArguments& arguments,
   return captured;
 }
 
-std::string signature(const Captured& captured, const std::function<std::optional<Expr>(Symbol)>& rename) {
-  const auto text = [&](Expr e) { return substitute(e, rename).str() + ","; };
-  const auto meta_text = [&](const TensorMeta& meta) {
-    std::string out = fmt::format("{}[", name(meta.dtype));
-    for (const Expr e : meta.sizes) out += text(e);
+namespace {
+
+/// Numbers the values of recordings: equal computations get one number.
+class ValueNumbers {
+ public:
+  /// What a recording returns and writes.
+  std::string signature(const Recording& recording) {
+    rename_ = &recording.rename;
+    const Captured& captured = recording.captured;
+    const graph::Graph& graph = captured.graph;
+    values_.clear();
+    for (const graph::Node& node : graph.nodes) values_.push_back(numbers_of(node, captured));
+    std::string out;
+    for (const capture::CapturedOutput& o : captured.outputs) {
+      out += fmt::format("result {} {} {} {}", o.input, o.same_as, o.argument, o.whole);
+      if (o.output >= 0) out += fmt::format(" {}", value(graph.outputs[static_cast<size_t>(o.output)].value));
+      if (o.output >= 0 || o.input >= 0) out += text(o.meta, !o.whole);
+      out += "\n";
+    }
+    for (const graph::WriteBack& w : graph.write_backs) {
+      out += fmt::format("write {} {} {}\n", w.input, value(w.value), w.region ? text(*w.region, true) : "");
+    }
+    for (const Expr e : captured.integers) out += text(e) + "\n";
+    return out + text(captured.random_count);
+  }
+
+ private:
+  std::string text(Expr e) const { return substitute(e, *rename_).str(); }
+  std::string text(const std::vector<Expr>& list) const {
+    std::string out = "[";
+    for (const Expr e : list) out += text(e) + ",";
     return out + "]";
-  };
-  std::string out;
-  for (graph::Node node : captured.graph.nodes) {
-    for (const TensorMeta& meta : node.results) out += meta_text(meta);
-    if (node.kind != graph::NodeKind::call) {
-      const CapturedInput* input =
-          node.kind == graph::NodeKind::input ? &captured.inputs[static_cast<size_t>(node.input)] : nullptr;
-      out += input != nullptr ? fmt::format("input {} {}\n", input->argument, input->start) : "constant\n";
-      if (node.data) out.append(reinterpret_cast<const char*>(node.data->data()), node.data->size());
-      continue;
+  }
+  std::string text(const TensorMeta& meta, bool layout = false) const {
+    std::string out = std::string(name(meta.dtype)) + text(meta.sizes);
+    return layout ? out + text(meta.strides) + text(meta.offset) : out;
+  }
+  int number(const std::string& key) { return numbers_.emplace(key, numbers_.size()).first->second; }
+  int value(const graph::Value& v) const {
+    return values_[static_cast<size_t>(v.node)][static_cast<size_t>(v.result)];
+  }
+
+  std::string text(const Argument<graph::Value>& argument) const {
+    return std::visit(
+        [&](const auto& v) -> std::string {
+          using V = std::decay_t<decltype(v)>;
+          if constexpr (std::is_same_v<V, NoneType>) {
+            return "None";
+          } else if constexpr (std::is_same_v<V, graph::Value>) {
+            return fmt::format("%{}", value(v));
+          } else if constexpr (std::is_same_v<V, Argument<graph::Value>::Tensors>) {
+            std::string out;
+            for (const auto& t : v) out += t ? fmt::format("%{},", value(*t)) : "None,";
+            return out;
+          } else if constexpr (std::is_same_v<V, Number>) {
+            return fmt::format("{} {} {}", static_cast<int>(v.kind), text(v.integer), v.floating);
+          } else if constexpr (std::is_same_v<V, std::vector<Expr>>) {
+            return text(v);
+          } else if constexpr (std::is_same_v<V, std::vector<double>>) {
+            std::string out;
+            for (const double d : v) out += fmt::format("{},", d);
+            return out;
+          } else if constexpr (std::is_same_v<V, DType>) {
+            return std::string(name(v));
+          } else {
+            return v;
+          }
+        },
+        argument.value);
+  }
+
+  std::vector<int> numbers_of(const graph::Node& node, const Captured& captured) {
+    const std::string meta = text(node.results[0]);
+    if (node.kind == graph::NodeKind::input) {
+      const CapturedInput& input = captured.inputs[static_cast<size_t>(node.input)];
+      const void* tensor = input.tensor.defined() ? input.tensor.impl() : nullptr;
+      const int n = number(fmt::format("input {} {} {} {}", input.argument, input.start, tensor, meta));
+      shapes_.emplace(n, meta);
+      return {n};
     }
-    for (Argument<graph::Value>& argument : node.args) {
-      if (auto* list = std::get_if<std::vector<Expr>>(&argument.value)) {
-        for (Expr& e : *list) e = substitute(e, rename);
-      } else if (auto* number = std::get_if<Number>(&argument.value)) {
-        number->integer = substitute(number->integer, rename);
-      }
+    if (node.kind == graph::NodeKind::constant) {
+      std::string key = "constant " + meta;
+      key.append(reinterpret_cast<const char*>(node.data->data()), node.data->size());
+      const int n = number(key);
+      shapes_.emplace(n, meta);
+      return {n};
     }
-    out += call_text(captured.graph, node) + "\n";
+    if (const std::optional<int> same = same_elements(node, meta)) return {*same};
+    std::string key = node.op->schema.full_name() + "(";
+    for (const auto& argument : node.args) key += text(argument) + "; ";
+    std::vector<int> out;
+    for (size_t r = 0; r < node.results.size(); ++r) {
+      out.push_back(number(fmt::format("{}) {} {}", key, r, text(node.results[r]))));
+      shapes_.emplace(out.back(), text(node.results[r]));
+    }
+    return out;
   }
-  for (const graph::Output& o : captured.graph.outputs) {
-    out += fmt::format("return {} {} {}\n", o.value.node, o.value.result, o.alias_of_input);
+
+  /// A value with the elements of another one in the same row-major order: that value, or one number for each
+  /// shape of it.
+  std::optional<int> same_elements(const graph::Node& node, const std::string& meta) {
+    const std::string& op = node.op->schema.name;
+    const bool copies = op == "clone" || op == "view_as_is" || op == "expand";
+    const bool reshapes = op == "view" || op == "reshape_copy" || op == "unsqueeze_at" || op == "squeeze_at";
+    if ((!copies && !reshapes) || !node.args[0].is_tensor()) return std::nullopt;
+    if (op == "view" && node.op->schema.overload == "dtype") return std::nullopt;
+    int from = value(node.args[0].tensor());
+    if (shapes_.at(from) == meta) return from;
+    if (!reshapes) return std::nullopt;
+    if (const auto root = roots_.find(from); root != roots_.end()) from = root->second;
+    if (shapes_.at(from) == meta) return from;
+    const int n = number(fmt::format("reshape %{} {}", from, meta));
+    shapes_.emplace(n, meta);
+    roots_.emplace(n, from);
+    return n;
   }
-  for (const graph::WriteBack& w : captured.graph.write_backs) {
-    out += fmt::format("write {} {} {}\n", w.input, w.value.node, w.value.result);
-  }
-  for (const capture::CapturedOutput& o : captured.outputs) {
-    out += fmt::format("result {} {} {} {} {}\n", o.output, o.input, o.same_as, o.argument,
-                       o.output < 0 && o.input < 0 ? "" : meta_text(o.meta));
-  }
-  for (const Expr e : captured.integers) out += text(e);
-  return out;
+
+  const std::function<std::optional<Expr>(Symbol)>* rename_ = nullptr;
+  std::map<std::string, int> numbers_;
+  std::map<int, std::string> shapes_;
+  std::map<int, int> roots_;  // of what is reshaped
+  std::vector<std::vector<int>> values_;
+};
+
+}  // namespace
+
+bool equivalent(const Recording& a, const Recording& b) {
+  ValueNumbers numbers;
+  return numbers.signature(a) == numbers.signature(b);
 }
 
 void freeze(Captured& captured) {

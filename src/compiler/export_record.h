@@ -35,9 +35,14 @@ struct Recorder {
 capture::Captured record(detail::FunctionCall& call, const ExampleArguments& arguments,
                          const capture::SymbolOptions& symbol_options, const Recorder& recorder);
 
-/// Everything that tells two recordings apart but layouts, with `rename` for symbols.
-std::string signature(const capture::Captured& captured,
-                      const std::function<std::optional<Expr>(Symbol)>& rename);
+/// Whether two recordings compute the same: the same operators on the same values, whatever views, reshapes
+/// and copies lie between them; the same results of the same sizes, views and writes of the same arguments.
+/// Each comes with a renaming of its symbols.
+struct Recording {
+  const capture::Captured& captured;
+  std::function<std::optional<Expr>(Symbol)> rename;
+};
+bool equivalent(const Recording& a, const Recording& b);
 
 /// Captured tensors become constants: a copy of what they hold now. UserError where they are written or
 /// returned.

@@ -256,7 +256,7 @@ class Exporter {
         const auto known = renamed.find(s);
         return known == renamed.end() ? std::nullopt : std::optional(known->second);
       };
-      return compiler::signature(captured, fixed_value) == compiler::signature(small, rename) &&
+      return compiler::equivalent({captured, fixed_value}, {small, rename}) &&
              follow(small.env->guards(), rename, *captured.env, fixed_value);
     } catch (const UserError&) {
       return false;

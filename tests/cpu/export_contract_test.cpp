@@ -78,6 +78,28 @@ TEST(ExportContract, RefusesWhatTheFunctionDoesOtherwiseAtSmallSizes) {
   EXPECT_THAT(one.graph(), Not(HasSubstr("assert_shape_guard")));
 }
 
+/// One attention layer; heads are split and joined by reshapes, which copy or not by the sizes.
+T attention(const T& x, const T& w) {
+  const auto split = [&](const T& t) { return t.reshape({x.size(0), x.size(1), 2, 4}).transpose(1, 2); };
+  const T q = split(matmul(x, w)), k = split(matmul(x, w.t())), v = split(x);
+  const T mixed = matmul(softmax(matmul(q, k.transpose(-1, -2)) / 2, -1), v);
+  return mixed.transpose(1, 2).reshape({x.size(0), x.size(1), 8}) + x;
+}
+
+TEST(ExportContract, ServesABatchOfOne) {
+  Dim b("b", {.min = 1, .max = 64}), s("s", {.min = 1, .max = 512});
+  const auto e = export_program(attention, std::tuple{TensorSpec{kFloat32, {4, 32, 8}}, zeros({8, 8})},
+                                {{{0, b}, {1, s}}});
+  EXPECT_THAT(e.graph(), Not(HasSubstr("assert_shape_guard")));
+  for (const int64_t batch : {1, 2, 5}) {
+    for (const int64_t length : {1, 3, 40}) {
+      const T x = randn({batch, length, 8}), w = randn({8, 8});
+      const T difference = T(e(x, w)) - attention(x, w);
+      EXPECT_LT(difference.abs().max().item<float>(), 1e-4f) << batch << " and " << length;
+    }
+  }
+}
+
 TEST(ExportContract, TakesContainersAndKeepsNumbers) {
   const auto f = [](const std::vector<T>& list, int64_t times, const Scalar& scale) {
     return std::tuple{list[0] * times * scale, list[1].sum()};

@@ -1,5 +1,7 @@
 // Files of exported programs: what is written is read back, anything else is refused with the reason.
-#include <cstdlib>
+#include <unistd.h>
+
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -155,28 +157,41 @@ TEST_F(ExportFile, ChecksWhatAForgedFileSays) {
 }
 
 TEST_F(ExportFile, NeverCrashesOnForgedFiles) {
-  const std::string whole = small_file();
+  const T weight = tensor({1.f, 2.f, 3.f});
+  const auto f = [&](T x, const T& y) {
+    x.slice(0, 1).add_(1);
+    return std::tuple{x.select(1, 0), cat({x * weight, y}, 0).sum(-1), x.view({-1}).slice(0, 0, 2)};
+  };
+  export_program(f, std::tuple{zeros({4, 3}), zeros({2, 3})},
+                 {{{0, Dim("n", {.min = 2, .max = 9})}}, {{0, Dim("m")}}})
+      .save(path());
+  const std::string whole = read(path());
+  const size_t end = whole.rfind('}');  // of the text
+  // A result may not claim the place of a view.
+  EXPECT_THAT(refusal(edited(whole, "{\"output\": 1, \"input\": -1", "{\"output\": 2, \"input\": -1")),
+              HasSubstr("is no tensor of its own"));
   std::mt19937 random(11);
   int loaded = 0;
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < 2000; ++round) {
     std::string bytes = whole;
-    for (int k = 0; k < 1 + static_cast<int>(random() % 3); ++k) {
-      const size_t at = 60 + random() % (bytes.size() - 60);
-      const std::string_view letters = "0123456789-s\"[]{},:etrufalsn";
-      bytes[at] = letters[random() % letters.size()];
-    }
+    const bool digits = round % 2 == 1;
+    size_t at = 60 + random() % (end - 60);
+    while (digits && std::isdigit(static_cast<unsigned char>(bytes[at])) == 0)
+      at = 60 + random() % (end - 60);
+    const std::string_view letters = "0123456789-s\"[]{},:etrufalsn";
+    bytes[at] = letters[random() % (digits ? 10 : letters.size())];
     const auto sum = sha256(bytes.substr(0, 28) + bytes.substr(60));
     bytes.replace(28, 32, std::string(sum.begin(), sum.end()));
     const std::string file = write(bytes);
     try {
       const ExportedProgram program = ExportedProgram::load(file);
-      ++loaded;
       (void)program.graph();
-    } catch (const Error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("is damaged"));
+      if (++loaded > 40) continue;
+      for (const int64_t n : {2, 9}) program(ones({n, 3}), ones({n, 3}));
+    } catch (const UserError&) {
     }
   }
-  EXPECT_GT(loaded, 0);  // a changed weight or name is no damage
+  EXPECT_GT(loaded, 0);  // a changed name or range is no damage
 }
 
 }  // namespace
