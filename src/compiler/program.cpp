@@ -34,6 +34,12 @@ bool is_fixed(const TensorMeta& meta) {
   return std::ranges::all_of(meta.sizes, constant) && std::ranges::all_of(meta.strides, constant);
 }
 
+bool is_polynomial_of_sizes(Expr e) {
+  if (e.kind() == ExprKind::symbol) return e.symbol().kind == SymbolKind::size;
+  if (e.kind() == ExprKind::floor_div || e.kind() == ExprKind::mod) return false;
+  return std::ranges::all_of(e.args(), is_polynomial_of_sizes);
+}
+
 /// Whether the elements lie alike; strides along one element do not count.
 bool same_layout(const TensorMeta& a, const TensorMeta& b) {
   for (size_t d = 0; d < a.sizes.size(); ++d) {
@@ -166,12 +172,11 @@ void CompiledProgram::prepare() {
     result.offset = numbers_.add(offset);
   }
   for (const Expr e : captured_.integers) integers_.push_back(numbers_.add(e));
-  // Sizes that kernels use as values: they have to fit, too.
+  // Sizes that kernels use as values: they have to fit, too. Quotients are left out: their divisors may be 0
+  // where no iteration uses them.
   for (const loops::Node& node : stages_.program.nodes) {
     for (const loops::Inst& inst : node.body) {
-      const auto is_size = [](Symbol s) { return s.kind == SymbolKind::size; };
-      if (!inst.index.is_constant() && std::ranges::all_of(inst.index.symbols(), is_size))
-        numbers_.add(inst.index);
+      if (!inst.index.is_constant() && is_polynomial_of_sizes(inst.index)) numbers_.add(inst.index);
     }
   }
   random_count_ = numbers_.add(captured_.random_count);
