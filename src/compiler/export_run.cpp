@@ -302,6 +302,8 @@ class ExportedCall {
   }
 
   int64_t value(Expr e) const {
+    if (const auto constant = e.constant()) return *constant;
+    if (e.kind() == ExprKind::symbol) return values_[static_cast<size_t>(e.symbol().number)];
     return evaluate(e, [&](Symbol s) { return values_[static_cast<size_t>(s.number)]; });
   }
   std::string text(Expr e) const {

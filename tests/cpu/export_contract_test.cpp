@@ -138,6 +138,36 @@ TEST(ExportContract, RefusesContradictingDeclarations) {
               HasSubstr("two tensors are named x"));
 }
 
+TEST(ExportContract, RestrictsAutomaticDimsByWhatIsDecided) {
+  const auto f = [](const T& x) { return x.size(0) > 4 ? x + 1 : x * 2; };
+  const auto e = export_program(f, std::tuple{zeros({6})}, {{{0, Dim::automatic()}}}, {.names = {"x"}});
+  EXPECT_EQ(e.assertions(), (std::vector<std::string>{"x is float32[x.size()[0]]", "x.size()[0] > 4"}));
+  expect_values(e(zeros({5})), {5}, {1, 1, 1, 1, 1});
+  EXPECT_EQ(error_of([&] { e(zeros({4})); }),
+            "an exported program holds only where x.size()[0] > 4, but x.size()[0] is 4");
+}
+
+TEST(ExportContract, RefusesSizesWhoseProductsLeave64Bits) {
+  const auto f = [](const T& x, const T& y) { return (x.unsqueeze(1) + y).sum(); };
+  const auto e =
+      export_program(f, std::tuple{zeros({4, 3}), zeros({5, 1})}, {{{0, Dim("n")}}, {{0, Dim("m")}}});
+  expect_values(e(ones({2, 3}), ones({7, 1})), {}, {84});  // 2 * 7 * 3 * 2
+  const std::vector<int64_t> huge = {int64_t{1} << 62, 3};
+  EXPECT_THROW(e(ones({1, 3}).expand(huge), ones({1, 1})), Error);
+  EXPECT_THROW(make_graph(f, std::tuple{TensorSpec{kFloat32, {int64_t{1} << 61, 3}}, zeros({5, 1})}),
+               UserError);
+}
+
+TEST(ExportContract, ExportsModels) {
+  const OnnxModel model = OnnxModel::load(STAX_TEST_DATA "/onnx/mlp.onnx");
+  const auto e = export_program(model, std::tuple{std::vector{zeros({4, 2})}},
+                                {{{0, Dim("batch", {.min = 1, .max = 99})}}}, {.names = {"x"}});
+  for (const int64_t batch : {1, 2, 9}) {
+    const T x = randn({batch, 2});
+    EXPECT_LT((T(e(x)) - model({x})[0]).abs().max().item<float>(), 1e-5f);
+  }
+}
+
 TEST(ExportContract, DecidesRelationsOfDims) {
   const auto f = [](const T& x, const T& y) { return x.size(0) > y.size(0) ? x.sum() : y.sum(); };
   const std::tuple inputs{zeros({10}), zeros({4})};
