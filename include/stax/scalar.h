@@ -53,10 +53,12 @@ class STAX_API Scalar {
   }
   explicit operator double() const { return to<double>(); }
   explicit operator int64_t() const { return to<int64_t>(); }
-  double toDouble() const { return to<double>(); }                          // NOLINT: libtorch's names
-  int64_t toLong() const { return to<int64_t>(); }                          // NOLINT
-  bool toBool() const { return to<bool>(); }                                // NOLINT
-  SymInt toSymInt() const { return traced_ ? read().integer_ : integer_; }  // NOLINT
+  double toDouble() const { return to<double>(); }  // NOLINT: libtorch's names
+  int64_t toLong() const { return to<int64_t>(); }  // NOLINT
+  bool toBool() const { return to<bool>(); }        // NOLINT
+  /// The integer as a size. While tracing, the value of a tensor (item()) becomes a size that only data
+  /// determines: nothing is read, and every call of the compiled program has its own.
+  SymInt toSymInt() const;  // NOLINT
 
   /// dtype that this number has by itself: bool, int64 or float64.
   DType dtype() const {

@@ -1,6 +1,7 @@
 // All of Stax.
 #pragma once
 
+#include "stax/check.h"
 #include "stax/compile.h"
 #include "stax/device.h"
 #include "stax/dlpack.h"

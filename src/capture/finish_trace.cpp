@@ -133,6 +133,7 @@ void FunctionalTrace::drop_unused(Captured& out) const {
     if (o.alias_of_input >= 0) live[graph.inputs[o.alias_of_input]] = 1;
   }
   for (auto id = static_cast<NodeId>(graph.nodes.size()) - 1; id >= 0; --id) {
+    if (graph.has_effect(id, graph::kData)) live[id] = 1;
     if (!live[id]) continue;
     for (const auto& a : graph.nodes[id].args) {
       graph::for_each_value(a, [&](const Value& v) { live[v.node] = 1; });

@@ -35,16 +35,19 @@ bool overlaps_itself(ShapeEnv& env, const TensorMeta& meta) {
   };
   std::vector<DimReach> dims;
   for (size_t d = 0; d < meta.sizes.size(); ++d) {
-    if (env.decide(eq(meta.sizes[d], 0))) return false;
-    if (env.decide(eq(meta.sizes[d], 1))) continue;
-    const Expr stride = env.decide(lt(meta.strides[d], 0)) ? -meta.strides[d] : meta.strides[d];
-    dims.push_back({stride, meta.sizes[d] - 1, env.hint(stride).value_or(0)});
+    if (env.surely(eq(meta.sizes[d], 0))) return false;
+    if (env.surely(eq(meta.sizes[d], 1))) continue;
+    const Expr stride = env.surely(lt(meta.strides[d], 0)) ? -meta.strides[d] : meta.strides[d];
+    // Without hint: where it would lie if that size were large.
+    constexpr int64_t kLarge = 4096;
+    const auto order = [&](Symbol s) { return env.hint(s).value_or(kLarge); };
+    dims.push_back({stride, meta.sizes[d] - 1, evaluate(stride, order)});
   }
   std::stable_sort(dims.begin(), dims.end(),
                    [](const DimReach& a, const DimReach& b) { return a.order < b.order; });
   Expr end = 0;
   for (const DimReach& dim : dims) {
-    if (env.decide(le(dim.stride, end))) return true;
+    if (!env.expect(gt(dim.stride, end))) return true;
     end = end + dim.stride * dim.last;
   }
   return false;
@@ -98,7 +101,15 @@ void FunctionalTrace::detach(TracedImpl* impl) {
 }
 
 int64_t FunctionalTrace::fix(Expr value) {
-  return running() ? env_->specialize(value) : settled(value);
+  if (!running()) return settled(value);
+  try {
+    return env_->specialize(value);
+  } catch (const UndeterminedError&) {
+    if (options_.refuse_reads) throw;
+  }
+  read({}, fmt::format("the size {}, which only data determines and the program needs as a number,",
+                       value.str()));
+  return settled(value);
 }
 
 /// The value of a size after the trace was read.
@@ -122,11 +133,26 @@ std::pair<int64_t, int64_t> FunctionalTrace::reach_of(const TensorMeta& meta, in
 }
 
 bool FunctionalTrace::decide(const Condition& condition) {
-  if (!running()) {
-    const Condition numbers{condition.relation, settled(condition.left), settled(condition.right)};
-    return *stax::decide(numbers, env_->ranges());
+  if (running()) {
+    const bool late =
+        condition.left.contains(SymbolKind::unbacked) || condition.right.contains(SymbolKind::unbacked);
+    if (options_.decide && !late && operators == 0) return options_.decide(*env_, condition);
+    if (late && operators > 0) return env_->surely(condition);  // "no" is right for every value
+    if (const std::optional<bool> answer = env_->decided(condition)) return *answer;
+    if (options_.refuse_reads) throw UndeterminedError(env_->undetermined_text(condition));
+    read({}, fmt::format("the decision {}, which only data settles,", condition.str()));
   }
-  return options_.decide && operators == 0 ? options_.decide(*env_, condition) : env_->decide(condition);
+  const Condition numbers{condition.relation, settled(condition.left), settled(condition.right)};
+  return *stax::decide(numbers, env_->ranges());
+}
+
+void FunctionalTrace::check(const Condition& condition, std::string_view words,
+                            const std::source_location& where) {
+  if (running()) return env_->check(condition, std::string(words), text_of(where));
+  const Condition numbers{condition.relation, settled(condition.left), settled(condition.right)};
+  if (*stax::decide(numbers, env_->ranges())) return;
+  throw UserError(failure_text({condition, std::string(words), text_of(where)},
+                               [&](Symbol s) { return settled(Expr(s)); }));
 }
 
 void FunctionalTrace::check_running() const {
@@ -395,25 +421,19 @@ std::vector<Tensor> FunctionalTrace::call(const graph::Op& op, Arguments argumen
   std::vector<VarArg> args = prepare(op, arguments, tensors);
   // From here on: what preparing appends (replayed views) belongs to the arguments.
   const auto first = static_cast<NodeId>(graph_.nodes.size());
-  std::vector<Var> values;
-  bool dynamic = op.op_class == OpClass::dynamic;
-  if (!dynamic) {
-    values = builder_.call_bound(op, std::move(args));
-    dynamic = has_dynamic(first);
-  }
-  if (dynamic) {
+  const size_t assertions = env_->assertions().size();
+  env_->set_asker(op.schema.name);
+  try {
+    const std::vector<Var> values = builder_.call_bound(op, std::move(args));
+    number_random(first);
+    return wrap(values, first, tensors);
+  } catch (const UndeterminedError&) {
+    if (options_.refuse_reads) throw;
     graph_.nodes.resize(static_cast<size_t>(first));
-    read({}, fmt::format("{}, whose result's size depends on data,", op.schema.name));
-    return dispatch(op, std::move(arguments));
+    env_->forget_assertions(assertions);
   }
-  number_random(first);
-  return wrap(values, first, tensors);
-}
-
-bool FunctionalTrace::has_dynamic(NodeId first) const {
-  return std::any_of(graph_.nodes.begin() + first, graph_.nodes.end(), [](const graph::Node& node) {
-    return node.op != nullptr && node.op->op_class == OpClass::dynamic;
-  });
+  read({}, fmt::format("{}, which depends on a size that only data determines,", op.schema.name));
+  return dispatch(op, std::move(arguments));
 }
 
 /// Gives the new random nodes their place in the program's stream.
@@ -422,8 +442,15 @@ void FunctionalTrace::number_random(NodeId first) {
     if (node->op == nullptr || (node->op->effects & graph::kRandom) == 0) continue;
     const int32_t at = node->op->schema.position("offset");
     STAX_ASSERT(at >= 0, "the random operator {} has no offset", node->op->schema.full_name());
+    const Expr count = node->results[0].numel();
+    if (count.contains(SymbolKind::unbacked)) {
+      throw UndeterminedError(fmt::format(
+          "{}: how many random numbers are drawn ({}) has to be known before a run, but only data determines "
+          "it; draw them for a fixed size and take a part",
+          node->op->schema.name, count.str()));
+    }
     node->args[static_cast<size_t>(at)] = Argument<graph::Value>(random_count_);
-    random_count_ = random_count_ + node->results[0].numel();
+    random_count_ = random_count_ + count;
   }
 }
 
@@ -554,13 +581,28 @@ Argument<Tensor> FunctionalTrace::scalar_argument(const Scalar& value) {
 
 Scalar FunctionalTrace::number_of(TracedImpl& impl) {
   check_running();
-  const Var copy = builder_.call("clone", {builder_.call("view", {value(impl), std::vector<Expr>{}})});
+  const Var from = value(impl);
+  const Var copy = builder_.call("clone", {builder_.call("view", {from, std::vector<Expr>{}})});
   const Tensor number = make(new_storage(copy), {}, copy);
   auto& out = static_cast<TracedImpl&>(*number.impl());
   out.is_number = true;
   out.kind = kind_of(impl.dtype());
   out.item_where = impl.item_where;
+  out.item_of = from;
   return Scalar(out.kind, number.impl_ptr());
+}
+
+SymInt FunctionalTrace::symbol_of(const TracedImpl& impl) {
+  check_running();
+  const graph::Value from = impl.item_of.value();
+  const auto [known, fresh] = item_symbols_.emplace(std::pair(from.node, from.result), Expr());
+  if (fresh) {
+    const Interval values = impl.dtype() == DType::uint8 ? Interval::of(0, 255) : Interval{};
+    const Expr symbol(env_->new_symbol(SymbolKind::unbacked, std::nullopt, values));
+    builder_.call("bind_value", {builder_.call("to.dtype", {impl.value, DType::int64}), symbol});
+    known->second = symbol;
+  }
+  return to_sym_int(known->second);
 }
 
 /// A tensor that the function makes of numbers: part of the graph, made anew by each call.

@@ -53,6 +53,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   int64_t fix(Expr value) override;
   ShapeEnv& env() { return *env_; }
   bool decide(const Condition& condition) override;
+  void check(const Condition& condition, std::string_view words, const std::source_location& where) override;
   Tensor constant(const Tensor& made) override;
   void on_read(const std::source_location& where) override;
 
@@ -70,6 +71,8 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   void read(const std::source_location& where, std::string_view what);
   /// `impl` as a number that later writes do not change.
   Scalar number_of(TracedImpl& impl);
+  /// The value of `impl`, an integer, as a size that only data determines.
+  SymInt symbol_of(const TracedImpl& impl);
   /// The program asked where in its storage a tensor begins.
   void fix_offset(const TracedStorage& storage);
   void fix_number(int32_t position) { number_matters_[static_cast<size_t>(position)] = 1; }
@@ -103,7 +106,6 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   std::vector<Tensor> wrap(const std::vector<graph::Var>& values, graph::NodeId first,
                            const std::vector<Tensor>& tensors);
   void number_random(graph::NodeId first);
-  bool has_dynamic(graph::NodeId first) const;
   CapturedOutput output_of(const Tensor& result, std::map<const TracedStorage*, int32_t>& shared,
                            const std::map<const TracedStorage*, int32_t>& uses, Captured& out);
   void drop_unused(Captured& out) const;
@@ -122,6 +124,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   std::vector<Tensor> constants_;                         // concrete, kept while `lifted_` knows them
   std::vector<char> offset_matters_, number_matters_;
   Expr random_count_;
+  std::map<std::pair<graph::NodeId, int32_t>, Expr> item_symbols_;  // of values that were asked for as sizes
   std::mutex live_mutex_;
   std::vector<TracedImpl*> live_;
 };

@@ -57,6 +57,12 @@ Scalar TracedImpl::item(const std::source_location& where) {
   return trace_->number_of(*this);
 }
 
+SymInt TracedImpl::sym_item(const std::source_location& where) {
+  const bool symbolic =
+      !memory.defined() && is_number && number_argument < 0 && kind == Scalar::Kind::integer;
+  return symbolic ? trace_->symbol_of(*this) : TensorImpl::sym_item(where);
+}
+
 const void* TracedImpl::storage_id() const {
   if (memory.defined()) return memory.impl()->storage_id();
   return storage->exists() ? storage->memory.impl()->storage_id() : storage.get();

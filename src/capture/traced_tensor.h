@@ -51,6 +51,7 @@ class TracedImpl final : public TensorImpl {
   StridedImpl& concrete(const std::source_location& where) override;
   bool is_traced() const override { return !memory.defined(); }
   Scalar item(const std::source_location& where) override;
+  SymInt sym_item(const std::source_location& where) override;
   const void* storage_id() const override;
   void on_offset_read() override;
 
@@ -70,6 +71,7 @@ class TracedImpl final : public TensorImpl {
   int32_t number_argument = -1;  // of the call, with its value in `known`
   Tensor known;
   std::optional<std::source_location> item_where;
+  graph::Var item_of;  // the value whose item() it is
 
  private:
   std::shared_ptr<FunctionalTrace> trace_;

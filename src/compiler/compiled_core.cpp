@@ -146,10 +146,15 @@ TraceOutcome trace(const Leaves& leaves, FunctionCall& call, const capture::Symb
   options.refuse_reads = refuse_reads;
   options.evaluate = [&](capture::Captured captured) {
     const std::vector<int64_t> symbols = hints_of(*captured.env);
+    const std::shared_ptr<ShapeEnv> env = captured.env;
     const auto program = CompiledProgram::make(
         std::move(captured), compiler::PipelineOptions{compiler::Backend::reference, false});
     std::vector<Tensor> results(program->result_count());
-    program->run(arguments, cells_of(leaves), results.data(), symbols);
+    std::vector<int64_t> late;
+    program->run(arguments, cells_of(leaves), results.data(), symbols, nullptr, &late);
+    for (size_t k = 0; k < late.size(); ++k) {
+      env->set_value({SymbolKind::unbacked, static_cast<int32_t>(k)}, late[k]);
+    }
     return results;
   };
   const auto trace = capture::FunctionalTrace::start(std::move(options));

@@ -45,6 +45,10 @@ std::set<Symbol> needed_symbols(const Captured& captured) {
     use(guard.condition.left);
     use(guard.condition.right);
   }
+  for (const Assertion& assertion : captured.env->assertions()) {
+    use(assertion.condition.left);
+    use(assertion.condition.right);
+  }
   for (const graph::Node& node : captured.graph.nodes) {
     for (const TensorMeta& meta : node.results) use_meta(meta);
     for (const auto& argument : node.args) {
@@ -58,20 +62,6 @@ std::set<Symbol> needed_symbols(const Captured& captured) {
   for (const Expr e : captured.integers) use(e);
   use(captured.random_count);
   return needed;
-}
-
-bool holds(Relation relation, int64_t left, int64_t right) {
-  switch (relation) {
-    case Relation::eq:
-      return left == right;
-    case Relation::ne:
-      return left != right;
-    case Relation::lt:
-      return left < right;
-    case Relation::le:
-      return left <= right;
-  }
-  return false;
 }
 
 }  // namespace

@@ -142,6 +142,9 @@ Executables build(Stages& stages, const PipelineOptions& options) {
     stages.target = "cpu:reference";
     log::warn(fmt::format("a compiled function runs without kernels of its own: {}", stages.fallback));
   }
+  const bool dynamic = std::ranges::any_of(stages.program.nodes, &loops::Node::dynamic);
+  STAX_ASSERT(!dynamic && stages.program.assertions.empty(),
+              "sizes that only data determines need kernels, or operators one by one: {}", stages.fallback);
   out.reference = reference::Executable::prepare(stages.program);
   return out;
 }

@@ -69,10 +69,31 @@ void check_layouts(const capture::Captured& captured, const Stages& stages) {
 
 }  // namespace
 
+namespace {
+
+/// Whether data determine sizes, or a run checks assertions.
+bool is_late(const capture::Captured& captured) {
+  return !captured.env->assertions().empty() ||
+         std::ranges::any_of(captured.graph.nodes, [](const Node& node) {
+           return node.op != nullptr && node.op->op_class == graph::OpClass::dynamic;
+         });
+}
+
+}  // namespace
+
+void CompiledProgram::run_operators(const char* reason) {
+  interpret_ = true;
+  stages_ = {};
+  stages_.fallback = reason;
+  log::warn(fmt::format("a compiled function runs operator by operator: {}", reason));
+}
+
 std::shared_ptr<const CompiledProgram> CompiledProgram::make(capture::Captured captured,
                                                              const PipelineOptions& options, bool interpret) {
   auto program = std::make_shared<CompiledProgram>();
-  program->interpret_ = interpret;
+  // The reference executor has neither memory of its own for results nor assertions.
+  program->interpret_ = interpret || (options.backend == Backend::reference && is_late(captured));
+  interpret = program->interpret_;
   if (!interpret) {
     try {
       program->stages_ = run_stages(captured.graph, *captured.env, options);
@@ -80,10 +101,10 @@ std::shared_ptr<const CompiledProgram> CompiledProgram::make(capture::Captured c
       program->executables_ = build(program->stages_, options);
     } catch (const InternalError& error) {
       if (options.strict_native) throw;
-      program->interpret_ = true;
-      program->stages_ = {};
-      program->stages_.fallback = error.what();
-      log::warn(fmt::format("a compiled function runs operator by operator: {}", error.what()));
+      program->run_operators(error.what());
+    } catch (const UndeterminedError& error) {
+      if (options.strict_native) throw;
+      program->run_operators(error.what());
     }
   }
   if (program->interpret_) {
@@ -128,6 +149,10 @@ Extents CompiledProgram::extents(const Layout& layout, const Call& call) {
 
 void CompiledProgram::prepare() {
   const graph::Graph& graph = captured_.graph;
+  if (captured_.env) late_symbols_ = captured_.env->late_symbols();
+  for (size_t k = 0; k < late_symbols_; ++k) {
+    numbers_.set_stage(Symbol{SymbolKind::unbacked, static_cast<int32_t>(k)}, 1);
+  }
   for (const graph::NodeId id : graph.inputs) {
     const TensorMeta& meta = graph.nodes[static_cast<size_t>(id)].results[0];
     for (const auto* list : {&meta.sizes, &meta.strides}) {
@@ -202,7 +227,17 @@ void CompiledProgram::check_writable(const Call& call) const {
   }
 }
 
-void CompiledProgram::run_native(const Call& call, std::span<const loops::Constant> scalars,
+/// The values of symbols that only data determines are there: what depends on them.
+void CompiledProgram::know_late(const Call& call) const {
+  for (const auto& [symbol, at] : numbers_.symbols()) {
+    if (symbol.kind != SymbolKind::unbacked) continue;
+    call.registers[static_cast<size_t>(at)] = call.late[static_cast<size_t>(symbol.number)];
+  }
+  STAX_CHECK(numbers_.run(call.registers.data(), 1),
+             "a compiled function meets sizes whose products leave 64 bits");
+}
+
+void CompiledProgram::run_native(Call& call, std::span<const loops::Constant> scalars,
                                  std::span<StoragePtr> outputs) const {
   SmallArray<runtime::InputTensor, 12> tensors(input_tensors_.size());
   for (size_t k = 0; k < tensors.size(); ++k) {
@@ -212,6 +247,7 @@ void CompiledProgram::run_native(const Call& call, std::span<const loops::Consta
   SmallArray<runtime::OutputTensor, 8> made(outputs.size());
   runtime::RunOutputs out{made, {}};
   executables_.plan->run({tensors, scalars, {}, call.symbols}, out);
+  std::copy(out.late.begin(), out.late.end(), call.late.begin());
   for (size_t k = 0; k < outputs.size(); ++k) {
     outputs[k] = StoragePtr(Storage::own(made[k].data, made[k].bytes, kCPU));
   }
@@ -263,26 +299,34 @@ Tensor CompiledProgram::result(size_t k, const Call& call, std::span<const Stora
 }
 
 void CompiledProgram::run(std::span<const Tensor* const> arguments, std::span<const NumberCell> numbers,
-                          Tensor* results, std::span<const int64_t> symbols, int64_t* integers) const {
+                          Tensor* results, std::span<const int64_t> symbols, int64_t* integers,
+                          std::vector<int64_t>* late) const {
   SmallArray<int64_t, 48> registers(numbers_.size());
   std::copy(numbers_.initial().begin(), numbers_.initial().end(), registers.data());
   for (const auto& [symbol, at] : numbers_.symbols()) {
-    registers[static_cast<size_t>(at)] = symbols[static_cast<size_t>(symbol.number)];
+    if (symbol.kind == SymbolKind::size)
+      registers[static_cast<size_t>(at)] = symbols[static_cast<size_t>(symbol.number)];
   }
   STAX_CHECK(numbers_.empty() || numbers_.run(registers.data()),
              "a compiled function is called with sizes whose products leave 64 bits");
-  const Call call{arguments, numbers, symbols, registers};
-  for (size_t k = 0; k < integers_.size() && integers != nullptr; ++k) {
-    integers[k] = registers[static_cast<size_t>(integers_[k])];
-  }
+  Call call{arguments, numbers, symbols, registers};
+  call.late.resize(late_symbols_);
   if (mutates()) check_writable(call);
   if (interpret_) {
     std::vector<Tensor> out = run_graph(call);
     std::move(out.begin(), out.end(), results);
-    return;
+  } else {
+    run_executables(call, results);
   }
+  for (size_t k = 0; k < integers_.size() && integers != nullptr; ++k) {
+    integers[k] = registers[static_cast<size_t>(integers_[k])];
+  }
+  if (late != nullptr) *late = std::move(call.late);
+}
+
+void CompiledProgram::run_executables(Call& call, Tensor* results) const {
   loops::Constant scalars[2];
-  if (const int64_t drawn = registers[static_cast<size_t>(random_count_)]; drawn > 0) {
+  if (const int64_t drawn = call.registers[static_cast<size_t>(random_count_)]; drawn > 0) {
     const auto [seed, offset] = default_generator().draw(static_cast<uint64_t>(drawn));
     scalars[0] = loops::Constant::of(static_cast<int64_t>(seed));
     scalars[1] = loops::Constant::of(static_cast<int64_t>(offset));
@@ -294,6 +338,7 @@ void CompiledProgram::run(std::span<const Tensor* const> arguments, std::span<co
   } else {
     run_reference(call, given, outputs);
   }
+  if (late_symbols_ > 0) know_late(call);
   for (size_t k = 0; k < results_.size(); ++k) results[k] = result(k, call, outputs, results);
 }
 
@@ -304,10 +349,13 @@ namespace {
 /// Numbers for the expressions of one call.
 struct Evaluator {
   std::span<const int64_t> symbols;
+  const std::vector<int64_t>& late;
 
-  int64_t operator()(Expr e) const {
-    return evaluate(e, [&](Symbol s) { return symbols[static_cast<size_t>(s.number)]; });
+  int64_t operator()(Symbol s) const {
+    const auto at = static_cast<size_t>(s.number);
+    return s.kind == SymbolKind::unbacked ? late[at] : symbols[at];
   }
+  int64_t operator()(Expr e) const { return evaluate(e, *this); }
   Extents extents(const TensorMeta& meta) const {
     Extents out(meta.dim());
     for (size_t d = 0; d < meta.sizes.size(); ++d) {
@@ -341,7 +389,7 @@ Tensor laid_out(const Tensor& value, Extents extents) {
 }  // namespace
 
 Tensor CompiledProgram::input_view(size_t input, const TensorMeta& meta, const Call& call) const {
-  const Evaluator evaluator{call.symbols};
+  const Evaluator evaluator{call.symbols, call.late};
   const CapturedInput& source = captured_.inputs[input];
   if (source.number >= 0) {
     const Tensor number = new_tensor(meta.dtype, evaluator.extents(meta));
@@ -353,9 +401,51 @@ Tensor CompiledProgram::input_view(size_t input, const TensorMeta& meta, const C
                   source.flat ? source.start : int64_t{base.offset()});
 }
 
-std::vector<Tensor> CompiledProgram::run_graph(const Call& call) const {
+/// The values that a dynamic node's results give to symbols: sizes, or the one that an argument names.
+void CompiledProgram::bind_results(const Node& node, std::span<const Tensor> results,
+                                   std::vector<int64_t>& late, std::vector<char>& known) const {
+  const auto bind = [&](Expr e, int64_t value) {
+    if (e.kind() != ExprKind::symbol || e.symbol().kind != SymbolKind::unbacked) return;
+    const auto at = static_cast<size_t>(e.symbol().number);
+    if (!known[at]) late[at] = value;
+    known[at] = 1;
+  };
+  if (node.op->schema.name == "bind_value") {
+    return bind(node.args[1].number().integer, strided(results[0]).item({}).integer());
+  }
+  for (size_t r = 0; r < results.size(); ++r) {
+    const std::vector<Expr>& sizes = node.results[r].sizes;
+    for (size_t d = 0; d < sizes.size(); ++d)
+      bind(sizes[d], strided(results[r]).size(static_cast<int64_t>(d)));
+  }
+}
+
+/// Checks the assertions whose symbols are known, each once.
+void CompiledProgram::check_assertions(const Call& call, std::vector<char>& checked,
+                                       const std::vector<char>& known) const {
+  const std::vector<Assertion>& assertions = captured_.env->assertions();
+  const Evaluator evaluator{call.symbols, call.late};
+  const auto waits = [&](Expr e) {
+    return std::ranges::any_of(e.symbols(), [&](Symbol s) {
+      return s.kind == SymbolKind::unbacked && !known[static_cast<size_t>(s.number)];
+    });
+  };
+  checked.resize(assertions.size());
+  for (size_t k = 0; k < assertions.size(); ++k) {
+    const Condition& c = assertions[k].condition;
+    if (checked[k] || waits(c.left) || waits(c.right)) continue;
+    checked[k] = 1;
+    if (!holds(c.relation, evaluator(c.left), evaluator(c.right))) {
+      throw UserError(failure_text(assertions[k], evaluator));
+    }
+  }
+}
+
+std::vector<Tensor> CompiledProgram::run_graph(Call& call) const {
   const graph::Graph& graph = captured_.graph;
-  const Evaluator evaluator{call.symbols};
+  std::vector<char> known(late_symbols_), checked;
+  check_assertions(call, checked, known);
+  const Evaluator evaluator{call.symbols, call.late};
   std::vector<std::vector<Tensor>> values(graph.nodes.size());
   const auto value = [&](const graph::Value& v) {
     return values[static_cast<size_t>(v.node)][static_cast<size_t>(v.result)];
@@ -375,12 +465,17 @@ std::vector<Tensor> CompiledProgram::run_graph(const Call& call) const {
       }
       case NodeKind::call: {
         capture::Arguments args;
+        const bool dynamic = node.op->op_class == graph::OpClass::dynamic;
         for (const auto& a : node.args) evaluator.resolve(args.emplace_back(map_tensors<Tensor>(a, value)));
         // The generator counts for itself, call by call.
         if (node.op->effects & graph::kRandom) {
           args[static_cast<size_t>(node.op->schema.position("offset"))] = Argument<Tensor>(int64_t{0});
         }
         values[n] = capture::eager_backend().call(*node.op, args);
+        if (dynamic) {
+          bind_results(node, values[n], call.late, known);
+          check_assertions(call, checked, known);
+        }
         if (node.op->op_class != graph::OpClass::view) {
           for (size_t r = 0; r < values[n].size(); ++r) {
             values[n][r] = laid_out(values[n][r], evaluator.extents(node.results[r]));
@@ -405,6 +500,7 @@ std::vector<Tensor> CompiledProgram::run_graph(const Call& call) const {
                                    : values[graph.inputs[w.input]][0];
     copy_elements(strided(written[k]).view(), strided(target).view());
   }
+  if (late_symbols_ > 0) know_late(call);
   for (size_t k = 0; k < results_.size(); ++k) {
     const CapturedOutput& output = captured_.outputs[k];
     if (output.output < 0 || output.same_as >= 0) {

@@ -31,9 +31,11 @@ class CompiledProgram {
 
   /// `arguments` are the tensor arguments of the call, whose metadata are those that the program was made
   /// for. Writes the results to `results`, one for each returned tensor, and to `integers`, where given, the
-  /// returned sizes. `symbols`: the values of the size symbols, by their numbers.
+  /// returned sizes. `symbols`: the values of the size symbols, by their numbers. `late` receives, where
+  /// given, those of the symbols that only data determines.
   void run(std::span<const Tensor* const> arguments, std::span<const NumberCell> numbers, Tensor* results,
-           std::span<const int64_t> symbols = {}, int64_t* integers = nullptr) const;
+           std::span<const int64_t> symbols = {}, int64_t* integers = nullptr,
+           std::vector<int64_t>* late = nullptr) const;
 
   size_t result_count() const { return captured_.outputs.size(); }
   const capture::Captured& captured() const { return captured_; }
@@ -59,22 +61,30 @@ class CompiledProgram {
   struct Call {
     std::span<const Tensor* const> arguments;
     std::span<const NumberCell> numbers;
-    std::span<const int64_t> symbols, registers;
+    std::span<const int64_t> symbols;
+    std::span<int64_t> registers;
+    std::vector<int64_t> late = {};  // symbols that only data determines
   };
 
   void prepare();
+  /// Gives up on stages: the program runs operator by operator.
+  void run_operators(const char* reason);
   Layout layout_of(const graph::TensorMeta& meta);
   static Extents extents(const Layout& layout, const Call& call);
   const Tensor& source_of(size_t input, const Call& call) const;
   void* data_of(size_t input, const Call& call) const;
   void check_writable(const Call& call) const;
-  void run_native(const Call& call, std::span<const loops::Constant> scalars,
-                  std::span<StoragePtr> outputs) const;
+  void know_late(const Call& call) const;
+  void bind_results(const graph::Node& node, std::span<const Tensor> results, std::vector<int64_t>& late,
+                    std::vector<char>& known) const;
+  void check_assertions(const Call& call, std::vector<char>& checked, const std::vector<char>& known) const;
+  void run_native(Call& call, std::span<const loops::Constant> scalars, std::span<StoragePtr> outputs) const;
   void run_reference(const Call& call, std::span<const loops::Constant> scalars,
                      std::span<StoragePtr> outputs) const;
+  void run_executables(Call& call, Tensor* results) const;
   Tensor result(size_t k, const Call& call, std::span<const StoragePtr> outputs, const Tensor* results) const;
   Tensor input_view(size_t input, const graph::TensorMeta& meta, const Call& call) const;
-  std::vector<Tensor> run_graph(const Call& call) const;
+  std::vector<Tensor> run_graph(Call& call) const;
 
   capture::Captured captured_;
   Stages stages_;
@@ -87,6 +97,7 @@ class CompiledProgram {
   std::vector<Result> results_;                      // parallel to the returned tensors
   std::vector<int32_t> integers_;                    // registers of the returned sizes
   int32_t random_count_ = 0;                         // register
+  size_t late_symbols_ = 0;                          // that only data determines
 };
 
 }  // namespace stax::compiler

@@ -54,6 +54,8 @@ class Builder {
 
  private:
   std::string unique_name(std::string_view base);
+  /// The results of an equal call in the graph, so that what data determines has one symbol; else empty.
+  std::vector<Var> same_call(const Op& op, const std::vector<VarArg>& args);
 
   const OpTable& table_;
   ShapeEnv& env_;

@@ -58,6 +58,9 @@ struct Graph {
   std::vector<WriteBack> write_backs;
 
   const TensorMeta& meta(Value value) const { return nodes[value.node].results[value.result]; }
+  bool has_effect(NodeId id, Effects effect) const {
+    return nodes[id].op != nullptr && (nodes[id].op->effects & effect) != 0;
+  }
   /// Text form with all meta, one node a line.
   std::string str() const;
 };

@@ -49,13 +49,14 @@ std::vector<Expr> broadcast_shapes(ShapeEnv& env, const std::vector<std::vector<
     for (size_t k = 0; k < shape.size(); ++k) {
       const size_t at = rank - shape.size() + k;
       const Expr size = shape[k];
-      if (size == out[at] || env.decide(eq(size, 1))) continue;
-      if (env.decide(eq(out[at], 1))) {
+      if (size == out[at] || env.surely(eq(size, 1))) continue;
+      if (env.surely(eq(out[at], 1))) {
         out[at] = size;
         continue;
       }
-      STAX_CHECK(env.decide(eq(size, out[at])), "{}: shapes do not broadcast: {} against {} at dimension {}",
+      STAX_CHECK(env.expect(eq(size, out[at])), "{}: shapes do not broadcast: {} against {} at dimension {}",
                  op, size.str(), out[at].str(), static_cast<int64_t>(at) - static_cast<int64_t>(rank));
+      if (out[at].contains(SymbolKind::unbacked)) out[at] = size;  // equal, and maybe better known
     }
   }
   return out;
@@ -70,7 +71,7 @@ std::vector<int> stride_order(ShapeEnv& env, const std::vector<Expr>& strides) {
   for (size_t d = 0; d < strides.size(); ++d) {
     // Insertion keeps dims of equal stride in their own order.
     size_t at = order.size();
-    while (at > 0 && env.decide(lt(strides[order[at - 1]], strides[d]))) --at;
+    while (at > 0 && env.surely(lt(strides[order[at - 1]], strides[d]))) --at;
     order.insert(order.begin() + static_cast<int64_t>(at), static_cast<int>(d));
   }
   return order;

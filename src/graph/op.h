@@ -67,7 +67,8 @@ using ScatterRule = Var (*)(Builder& builder, const VarArgs& args, const Var& so
 /// results, fastest; empty where it does not matter. Only memory is laid out so: the metas of values stay.
 using LayoutRule = std::vector<Expr> (*)(const TensorMeta& tensor);
 
-enum Effects : uint8_t { kPure = 0, kRandom = 1 };
+/// kData: gives sizes their values, so it is kept where nothing else uses its results.
+enum Effects : uint8_t { kPure = 0, kRandom = 1, kData = 2 };
 
 struct Op {
   std::string_view schema_text;
@@ -112,7 +113,7 @@ inline Op external(std::string_view schema, MetaRule meta, LayoutRule layout = n
   return {.schema_text = schema, .op_class = OpClass::external, .meta = meta, .layout = layout};
 }
 inline Op dynamic(std::string_view schema, MetaRule meta) {
-  return {.schema_text = schema, .op_class = OpClass::dynamic, .meta = meta};
+  return {.schema_text = schema, .op_class = OpClass::dynamic, .meta = meta, .effects = kData};
 }
 /// Adds the in-place variant `name_`.
 inline Op in_place(Op op) {

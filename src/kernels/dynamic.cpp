@@ -348,4 +348,8 @@ void one_hot(Arguments arguments, const AllocateResult& allocate) {
   for (size_t k = 0; k < values.size(); ++k) integers(out)[static_cast<int64_t>(k) * classes + values[k]] = 1;
 }
 
+void bind_value(Arguments arguments, const AllocateResult& allocate) {
+  write_integers(allocate, read_all<int64_t>(arguments[0].tensor()), {});
+}
+
 }  // namespace stax::kernels

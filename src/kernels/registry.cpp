@@ -69,6 +69,7 @@ const std::unordered_map<std::string, DynamicFunction>& dynamics() {
       {"repeat_interleave.Tensor", repeat_positions},
       {"repeat_interleave.self_Tensor", repeat_interleave},
       {"one_hot.infer", one_hot},
+      {"bind_value", bind_value},
   };
   return table;
 }

@@ -48,6 +48,7 @@ void bincount(Arguments arguments, const AllocateResult& allocate);
 void repeat_positions(Arguments arguments, const AllocateResult& allocate);
 void repeat_interleave(Arguments arguments, const AllocateResult& allocate);
 void one_hot(Arguments arguments, const AllocateResult& allocate);
+void bind_value(Arguments arguments, const AllocateResult& allocate);
 
 // convolution.cpp
 void convolution(Arguments arguments, Results results);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "loops/body.h"
+#include "symbolic/assertion.h"
 #include "tensor/argument.h"
 
 namespace stax::loops {
@@ -41,6 +42,12 @@ enum class NodeKind : uint8_t {
   external,  // a function of src/kernels, found by its name
 };
 
+/// Symbol = size `dim` of an external node's result, or, with dim -1, the value of its only element (int64).
+struct ResultBinding {
+  Symbol symbol;
+  int32_t result = 0, dim = 0;
+};
+
 /// One step. Loop variable k of `ranges` is Symbol{index, k}; of `reduction_ranges` Symbol{reduction, k}.
 struct Node {
   std::string name;  // "op0", ...
@@ -55,6 +62,9 @@ struct Node {
   std::string function;
   std::vector<Argument<Operand>> arguments;
   std::vector<Operand> results;
+  /// True: the function allocates its results, whose sizes (or values) bind symbols without hint.
+  bool dynamic = false;
+  std::vector<ResultBinding> binds;
 
   /// Buffers read and written, each once, in order of first use.
   std::vector<BufferId> reads() const;
@@ -77,6 +87,7 @@ struct Program {
   std::vector<BufferId> outputs;  // results, in order; distinct buffers of role output
   std::vector<DType> scalars;     // run-time scalar arguments, in order
   std::vector<SymbolBinding> bindings;
+  std::vector<Assertion> assertions;  // checked as soon as their symbols have values
 
   std::string str() const;
 };

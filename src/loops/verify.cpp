@@ -14,6 +14,10 @@ class NodeVerifier {
  public:
   NodeVerifier(const Program& program, const Node& node) : program_(program), node_(node) {
     for (const auto& b : program.bindings) bound_.insert(b.symbol);
+    for (const Node& earlier : program.nodes) {
+      if (&earlier == &node) break;
+      for (const ResultBinding& b : earlier.binds) bound_.insert(b.symbol);
+    }
   }
 
   void run() {

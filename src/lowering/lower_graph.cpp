@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include "graph/broadcast.h"
 #include "graph/op.h"
@@ -99,6 +100,7 @@ struct GraphLowering {
   std::vector<char> pinned;       // by node: it has to lie in memory as its meta says
   std::vector<int32_t> last_use;  // by node: the last that reads it
   std::vector<char> in_place;     // by node: a write through a view that may go into the old value's memory
+  std::set<Symbol> bound;        // by the results of dynamic nodes
   std::vector<std::vector<Expr>> wanted;  // by node: strides in which an external reader wants it, or none
 
   GraphLowering(const graph::OpTable& table, const Graph& graph, ShapeEnv& env, const Target& target)
@@ -180,6 +182,7 @@ struct GraphLowering {
       const Node& node = graph.nodes[id];
       if (node.kind != NodeKind::call) continue;
       const bool passes_on = node.op->op_class == OpClass::external ||
+                             node.op->op_class == OpClass::dynamic ||
                              (node.op->op_class == OpClass::view && (stored[id] || !node.op->index_map));
       if (!passes_on) continue;
       for (const auto& a : node.args) for_each_value(a, [&](const Value& v) { stored[v.node] = 1; });
@@ -400,9 +403,12 @@ struct GraphLowering {
       case OpClass::external:
         out = lowering.external(op.schema.full_name(), args, placed(node));
         break;
+      case OpClass::dynamic:
+        out = lowering.external(op.schema.full_name(), args, node.results);
+        bind_results(lowering.program().nodes.back(), node);
+        break;
       case OpClass::composite:
       case OpClass::decomposed:
-      case OpClass::dynamic:
         STAX_ASSERT(false, "lowering: {} has no lowering; the pass `decompose` should have replaced it",
                     op.schema.full_name());
     }
@@ -423,6 +429,25 @@ struct GraphLowering {
         const bool free = k == 0 && !pinned[id] && !wanted[id].empty();
         out[k] = lowering.copy(out[k], free ? wanted[id] : node.results[k].strides);
       }
+    }
+  }
+
+  /// The symbols that the node's results give their values: sizes, and the one that an argument names.
+  void bind_results(loops::Node& to, const Node& node) {
+    to.dynamic = true;
+    const auto bind = [&](Expr e, size_t result, int32_t dim) {
+      if (e.kind() != ExprKind::symbol || e.symbol().kind != SymbolKind::unbacked) return;
+      if (!bound.insert(e.symbol()).second) return;
+      to.binds.push_back({e.symbol(), static_cast<int32_t>(result), dim});
+    };
+    for (auto& argument : to.arguments) {
+      if (!argument.is_number() || node.op->schema.name != "bind_value") continue;
+      bind(argument.number().integer, 0, -1);
+      argument = {};
+    }
+    for (size_t r = 0; r < node.results.size(); ++r) {
+      const std::vector<Expr>& sizes = node.results[r].sizes;
+      for (size_t d = 0; d < sizes.size(); ++d) bind(sizes[d], r, static_cast<int32_t>(d));
     }
   }
 
@@ -505,6 +530,7 @@ struct GraphLowering {
     for (const graph::Output& o : graph.outputs) out.results.push_back(result(o));
     write_back();
     bind_values();
+    lowering.program().assertions = lowering.env().assertions();
     out.program = std::move(lowering.program());
     remove_unused(out.program);
     return out;
@@ -520,7 +546,7 @@ struct GraphLowering {
     std::vector<loops::Node> kept;
     for (size_t n = program.nodes.size(); n-- > 0;) {
       loops::Node& node = program.nodes[n];
-      bool used = false;
+      bool used = node.dynamic;
       for (const loops::BufferId b : node.writes()) used |= live[b] != 0;
       if (!used) continue;
       for (const loops::BufferId b : node.reads()) live[b] = 1;

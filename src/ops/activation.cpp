@@ -86,7 +86,7 @@ Vars glu(Builder& b, const VarArgs& a) {
   STAX_CHECK(x.dim() > 0, "glu: expected a tensor with dimensions, got a zero-dim one");
   const int64_t dim = graph::wrap_dim(a[1].integer().value(), x.dim(), "glu");
   const Expr half = floor_div(x.size(dim), 2);
-  STAX_CHECK(b.env().decide(eq(half * 2, x.size(dim))), "glu: dimension {} has odd size {}", dim,
+  STAX_CHECK(b.env().expect(eq(half * 2, x.size(dim))), "glu: dimension {} has odd size {}", dim,
              x.size(dim).str());
   const Var value = b.call("narrow", {x, dim, 0, half}), gate = b.call("narrow", {x, dim, half, half});
   return {value * b.call("sigmoid", {gate})};
@@ -101,7 +101,7 @@ Vars prelu(Builder& b, const VarArgs& a) {
   if (!b.env().decide(eq(weight.numel(), 1))) {
     STAX_CHECK(x.dim() > 0, "prelu: a zero-dim tensor takes one weight, got {}", weight.numel().str());
     const int64_t channel = x.dim() > 1 ? 1 : 0;
-    STAX_CHECK(b.env().decide(eq(weight.numel(), x.size(channel))), "prelu: {} weights for {} channels",
+    STAX_CHECK(b.env().expect(eq(weight.numel(), x.size(channel))), "prelu: {} weights for {} channels",
                weight.numel().str(), x.size(channel).str());
     std::vector<Expr> shape(x.dim(), Expr(1));
     shape[channel] = weight.numel();

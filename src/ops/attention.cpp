@@ -41,7 +41,7 @@ std::vector<lowering::Lazy> lower_causal(lowering::Lowering& lowering, const gra
 // Heads of x repeated so that there are `heads` of them (dimension -3).
 Var repeat_heads(Builder& b, const Var& x, Expr heads) {
   if (b.env().decide(eq(x.size(-3), heads))) return x;
-  STAX_CHECK(b.env().decide(eq(mod(heads, x.size(-3)), 0)),
+  STAX_CHECK(b.env().expect(eq(mod(heads, x.size(-3)), 0)),
              "scaled_dot_product_attention: {} query heads are no multiple of {} key or value heads",
              heads.str(), x.size(-3).str());
   Exprs sizes = x.sizes();

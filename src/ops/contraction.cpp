@@ -166,7 +166,7 @@ Term read_term(Builder& b, Var value, Labels labels, const std::string& subscrip
         ++j;
         continue;
       }
-      STAX_CHECK(b.env().decide(eq(value.size(i), value.size(j))),
+      STAX_CHECK(b.env().expect(eq(value.size(i), value.size(j))),
                  "einsum: a label repeated in '{}' has sizes {} and {}", subscript, value.size(i).str(),
                  value.size(j).str());
       // diagonal() puts the merged dimension last; it goes back to place i.
@@ -186,7 +186,7 @@ void drop_broadcast_labels(Builder& b, std::vector<Term>& terms) {
       const Expr size = t.value.size(static_cast<int64_t>(d));
       const auto [it, fresh] = sizes.emplace(t.labels[d], size);
       if (fresh || b.env().decide(eq(size, it->second)) || b.env().decide(eq(size, 1))) continue;
-      STAX_CHECK(b.env().decide(eq(it->second, 1)), "einsum: a label has sizes {} and {}", it->second.str(),
+      STAX_CHECK(b.env().expect(eq(it->second, 1)), "einsum: a label has sizes {} and {}", it->second.str(),
                  size.str());
       it->second = size;
     }
@@ -292,7 +292,7 @@ Var tensordot_over(Builder& b, const Var& x, const Var& y, const Exprs& x_dims, 
     if (!same && b.env().decide(eq(x.size(i), 1))) {
       right.value = b.call("sum.dim_IntList", {right.value, Exprs{j}, true, y.dtype()});
     } else if (!same) {
-      STAX_CHECK(b.env().decide(eq(y.size(j), 1)), "tensordot: dimension {} of size {} meets {} of size {}",
+      STAX_CHECK(b.env().expect(eq(y.size(j), 1)), "tensordot: dimension {} of size {} meets {} of size {}",
                  i, x.size(i).str(), j, y.size(j).str());
       left.value = b.call("sum.dim_IntList", {left.value, Exprs{i}, true, x.dtype()});
     }
@@ -327,7 +327,7 @@ Vars bilinear(Builder& b, const VarArgs& a) {
   STAX_CHECK(weight.dim() == 3 && x.dim() == y.dim() && x.dim() >= 1,
              "bilinear: expected inputs of as many dimensions and a weight of 3, got {}, {} and {}", x.dim(),
              y.dim(), weight.dim());
-  STAX_CHECK(b.env().decide(eq(x.size(-1), weight.size(1))) && b.env().decide(eq(y.size(-1), weight.size(2))),
+  STAX_CHECK(b.env().expect(eq(x.size(-1), weight.size(1))) && b.env().expect(eq(y.size(-1), weight.size(2))),
              "bilinear: inputs of shape {} and {} do not fit a weight of shape {}", shape_text(x.sizes()),
              shape_text(y.sizes()), shape_text(weight.sizes()));
   const Exprs batch(x.sizes().begin(), x.sizes().end() - 1);

@@ -32,7 +32,7 @@ Exprs spatial(const Args& args, std::string_view param, size_t count) {
 void require_all(ShapeEnv& env, const MetaArgs& args, std::string_view param, const Exprs& values,
                  int64_t least) {
   for (const Expr v : values) {
-    STAX_CHECK(env.decide(ge(v, least)), "{}: expected {} of at least {}, got {}", args.schema().name, param,
+    STAX_CHECK(env.expect(ge(v, least)), "{}: expected {} of at least {}, got {}", args.schema().name, param,
                least, shape_text(values));
   }
 }
@@ -52,12 +52,12 @@ void check_operands(ShapeEnv& env, const MetaArgs& args, size_t count, bool tran
   STAX_CHECK(x.dtype == w.dtype, "{}: expected input and weight of one dtype, got {} and {}", op,
              name(x.dtype), name(w.dtype));
   const Expr groups = args["groups"].integer(), channels = x.sizes[batched ? 1 : 0];
-  STAX_CHECK(env.decide(gt(groups, 0)), "{}: expected a positive number of groups, got {}", op, groups.str());
-  STAX_CHECK(env.decide(ge(w.sizes[0], groups)) && env.decide(eq(mod(w.sizes[0], groups), 0)),
+  STAX_CHECK(env.expect(gt(groups, 0)), "{}: expected a positive number of groups, got {}", op, groups.str());
+  STAX_CHECK(env.expect(ge(w.sizes[0], groups)) && env.expect(eq(mod(w.sizes[0], groups), 0)),
              "{}: a weight of shape {} does not divide into {} groups", op, shape_text(w.sizes),
              groups.str());
   const Expr expected = transposed ? w.sizes[0] : w.sizes[1] * groups;
-  STAX_CHECK(env.decide(eq(channels, expected)),
+  STAX_CHECK(env.expect(eq(channels, expected)),
              "{}: expected an input of {} channels for a weight of shape {} and {} groups, got shape {}", op,
              expected.str(), shape_text(w.sizes), groups.str(), shape_text(x.sizes));
   if (args["bias"].is_none()) return;
@@ -65,7 +65,7 @@ void check_operands(ShapeEnv& env, const MetaArgs& args, size_t count, bool tran
   const Expr outputs = transposed ? w.sizes[1] * groups : w.sizes[0];
   STAX_CHECK(bias.dtype == x.dtype, "{}: expected a bias of dtype {}, got {}", op, name(x.dtype),
              name(bias.dtype));
-  STAX_CHECK(bias.dim() == 1 && env.decide(eq(bias.sizes[0], outputs)),
+  STAX_CHECK(bias.dim() == 1 && env.expect(eq(bias.sizes[0], outputs)),
              "{}: expected a bias of shape [{}], got {}", op, outputs.str(), shape_text(bias.sizes));
 }
 
@@ -76,7 +76,7 @@ TensorMeta result_meta(ShapeEnv& env, const MetaArgs& args, Expr channels, const
   all.push_back(channels);
   all.insert(all.end(), sizes.begin(), sizes.end());
   for (const Expr s : sizes) {
-    STAX_CHECK(env.decide(gt(s, 0)),
+    STAX_CHECK(env.expect(gt(s, 0)),
                "{}: the result of shape {} would be empty: the window does not fit the input of shape {}",
                args.schema().name, shape_text(all), shape_text(x.sizes));
   }
@@ -97,7 +97,7 @@ Metas conv_meta(ShapeEnv& env, const MetaArgs& args) {
   for (size_t d = 0; d < Count; ++d) {
     const Expr reach = dilation[d] * (w.sizes[d + 2] - 1) + 1;
     const Expr room = x.sizes[lead + d] + 2 * padding[d] - reach;
-    STAX_CHECK(env.decide(ge(room, 0)), "{}: a window of {} is larger than the padded input {}",
+    STAX_CHECK(env.expect(ge(room, 0)), "{}: a window of {} is larger than the padded input {}",
                args.schema().name, reach.str(), (room + reach).str());
     sizes.push_back(floor_div(room, stride[d]) + 1);
   }
@@ -118,7 +118,7 @@ Metas conv_transpose_meta(ShapeEnv& env, const MetaArgs& args) {
   const size_t lead = x.sizes.size() - Count;
   Exprs sizes;
   for (size_t d = 0; d < Count; ++d) {
-    STAX_CHECK(env.decide(lt(output_padding[d], max(stride[d], dilation[d]))),
+    STAX_CHECK(env.expect(lt(output_padding[d], max(stride[d], dilation[d]))),
                "{}: expected an output padding below stride or dilation, got {}", args.schema().name,
                shape_text(output_padding));
     sizes.push_back((x.sizes[lead + d] - 1) * stride[d] - 2 * padding[d] +
@@ -145,9 +145,9 @@ Vars conv_named_padding(Builder& b, const VarArgs& a) {
     Exprs pad(2 * Count, Expr(0));
     bool uneven = false;
     for (size_t d = 0; d < Count; ++d) {
-      STAX_CHECK(b.env().decide(eq(stride[d], 1)), "{}: padding 'same' needs a stride of 1, got {}", op,
+      STAX_CHECK(b.env().expect(eq(stride[d], 1)), "{}: padding 'same' needs a stride of 1, got {}", op,
                  shape_text(stride));
-      STAX_CHECK(b.env().decide(gt(dilation[d], 0)), "{}: expected a positive dilation, got {}", op,
+      STAX_CHECK(b.env().expect(gt(dilation[d], 0)), "{}: expected a positive dilation, got {}", op,
                  shape_text(dilation));
       const Expr total = dilation[d] * (w.size(static_cast<int64_t>(d) + 2) - 1);
       before[d] = floor_div(total, 2);

@@ -38,7 +38,7 @@ DType number_dtype(const Number& n) {
 }
 
 void check_sizes(ShapeEnv& env, const Exprs& sizes, const std::string& op) {
-  for (const Expr e : sizes) STAX_CHECK(env.decide(ge(e, 0)), "{}: size {} is negative", op, e.str());
+  for (const Expr e : sizes) STAX_CHECK(env.expect(ge(e, 0)), "{}: size {} is negative", op, e.str());
 }
 
 // ---- constants ----
@@ -119,7 +119,7 @@ Arange arange_of(ShapeEnv& env, const auto& args) {
   const Expr s = start.integer, e = end.integer, d = step.integer;
   STAX_CHECK(!env.decide(eq(d, 0)), "arange: the step must not be 0");
   const bool up = env.decide(gt(d, 0));
-  STAX_CHECK(env.decide(up ? le(s, e) : ge(s, e)), "arange: the step {} leads away from the end: {} to {}",
+  STAX_CHECK(env.expect(up ? le(s, e) : ge(s, e)), "arange: the step {} leads away from the end: {} to {}",
              d.str(), s.str(), e.str());
   out.count = up ? ceil_div(e - s, d) : ceil_div(s - e, -d);
   return out;
@@ -270,7 +270,7 @@ Lazies lower_randn(Lowering& lowering, const LazyArgs& args) {
 }
 
 Metas randint_meta(ShapeEnv& env, const MetaArgs& args) {
-  STAX_CHECK(env.decide(lt(args["low"].integer(), args["high"].integer())),
+  STAX_CHECK(env.expect(lt(args["low"].integer(), args["high"].integer())),
              "randint: expected low < high, got {} and {}", args["low"].integer().str(),
              args["high"].integer().str());
   Metas metas = random_meta(env, args);
@@ -308,7 +308,7 @@ Lazies lower_bernoulli_mask(Lowering& lowering, const LazyArgs& args) {
 // The order of random keys. Two keys of 63 bits hardly ever agree.
 Vars randperm(Builder& b, const VarArgs& a) {
   const Expr n = a[0].integer();
-  STAX_CHECK(b.env().decide(ge(n, 0)), "randperm: expected a length of at least 0, got {}", n.str());
+  STAX_CHECK(b.env().expect(ge(n, 0)), "randperm: expected a length of at least 0, got {}", n.str());
   const DType dtype = dtype_or(a[1], DType::int64).dtype();
   const Var keys = b.call("randint", {0, std::numeric_limits<int64_t>::max(), Exprs{n}});
   const Var order = b.call("argsort", {keys});

@@ -67,7 +67,7 @@ AdvancedIndex advanced_index(ShapeEnv& env, const Exprs& self,
   for (size_t d = 0, next = 0; d < self.size(); ++d) {
     if (next < plan.dims.size() && plan.dims[next] == static_cast<int64_t>(d)) {
       ++next;
-      STAX_CHECK(!env.decide(eq(self[d], 0)) || env.decide(eq(product(plan.shape), 0)),
+      STAX_CHECK(!env.surely(eq(self[d], 0)) || maybe_empty(env, product(plan.shape)),
                  "{}: dimension {} has size 0, so it has no element to index", op, d);
     } else {
       plan.sizes.push_back(self[d]);
@@ -113,13 +113,14 @@ Metas gather_meta(ShapeEnv& env, const MetaArgs& args) {
   const Exprs have = at_least_1d(self.sizes), want = at_least_1d(index.sizes);
   const int64_t dim = index_dim(args, self.sizes.size());
   const TensorMeta out = graph::dense(self.dtype, index.sizes, self.device);
-  if (env.decide(eq(index.numel(), 0))) return {out};
+  if (env.surely(eq(index.numel(), 0))) return {out};
   check_index_dtype(index, "gather");
   STAX_CHECK(have.size() == want.size(), "gather: index has {} dimensions, expected those of self, {}",
              index.dim(), self.dim());
   for (size_t d = 0; d < have.size(); ++d) {
     const bool along = static_cast<int64_t>(d) == dim;
-    STAX_CHECK(along ? env.decide(gt(have[d], 0)) : env.decide(le(want[d], have[d])),
+    STAX_CHECK(along ? maybe_positive(env, have[d]) || maybe_empty(env, index.numel())
+                     : env.expect(le(want[d], have[d])),
                "gather: index of shape {} does not fit self of shape {} at dimension {}",
                shape_text(index.sizes), shape_text(self.sizes), d);
   }
@@ -147,11 +148,11 @@ Metas index_select_meta(ShapeEnv& env, const MetaArgs& args) {
              index.dim());
   const int64_t dim = index_dim(args, self.sizes.size());
   Exprs sizes = at_least_1d(self.sizes);
-  STAX_CHECK(env.decide(gt(sizes[dim], 0)) || env.decide(eq(index.numel(), 0)),
+  STAX_CHECK(maybe_positive(env, sizes[dim]) || maybe_empty(env, index.numel()),
              "index_select: dimension {} has size 0, so it has no element to select", dim);
   sizes[dim] = index.numel();
   if (self.dim() == 0) {
-    STAX_CHECK(env.decide(eq(index.numel(), 1)), "index_select: a zero-dim tensor takes one index, got {}",
+    STAX_CHECK(env.expect(eq(index.numel(), 1)), "index_select: a zero-dim tensor takes one index, got {}",
                index.numel().str());
     sizes = {};
   }
@@ -250,7 +251,7 @@ Metas embedding_meta(ShapeEnv& env, const MetaArgs& args) {
   const TensorMeta &weight = args.tensor(0), &indices = args.tensor(1);
   check_index_dtype(indices, "embedding");
   STAX_CHECK(weight.dim() == 2, "embedding: expected a weight of 2 dimensions, got {}", weight.dim());
-  STAX_CHECK(env.decide(gt(weight.sizes[0], 0)) || env.decide(eq(indices.numel(), 0)),
+  STAX_CHECK(maybe_positive(env, weight.sizes[0]) || maybe_empty(env, indices.numel()),
              "embedding: the weight has no rows");
   Exprs sizes = indices.sizes;
   sizes.push_back(weight.sizes[1]);
@@ -273,7 +274,7 @@ Vars embedding_renorm(Builder& b, const VarArgs& a) {
   const Var weight = a.tensor(0);
   if (!a["padding_idx"].is_none() && weight.dim() == 2) {
     const Expr at = a["padding_idx"].integer();
-    STAX_CHECK(b.env().decide(lt(at, weight.size(0))) && b.env().decide(ge(at, -weight.size(0))),
+    STAX_CHECK(b.env().expect(lt(at, weight.size(0))) && b.env().expect(ge(at, -weight.size(0))),
                "embedding: padding_idx {} is out of range for {} rows", at.str(), weight.size(0).str());
   }
   const Var rows = b.call("embedding", {weight, a[1]});
@@ -290,7 +291,7 @@ Metas one_hot_meta(ShapeEnv& env, const MetaArgs& args) {
   const TensorMeta& self = args.tensor(0);
   STAX_CHECK(self.dtype == DType::int64, "one_hot: expected classes of int64, got {}", name(self.dtype));
   const Expr classes = args["num_classes"].integer();
-  STAX_CHECK(env.decide(gt(classes, 0)),
+  STAX_CHECK(env.expect(gt(classes, 0)),
              "one_hot: expected a positive number of classes, or -1 to take the largest class, got {}",
              classes.str());
   Exprs sizes = self.sizes;
@@ -335,7 +336,7 @@ Vars unravel_index(Builder& b, const VarArgs& a) {
   STAX_CHECK(is_integral(indices.dtype()), "unravel_index: expected integers, got {}", name(indices.dtype()));
   const Exprs& shape = a[1].integers();
   for (const Expr e : shape)
-    STAX_CHECK(b.env().decide(ge(e, 0)), "unravel_index: size {} of the shape is negative", e.str());
+    STAX_CHECK(b.env().expect(ge(e, 0)), "unravel_index: size {} of the shape is negative", e.str());
   Vars out;
   for (size_t d = 0; d < shape.size(); ++d) {
     const Exprs inner(shape.begin() + static_cast<int64_t>(d) + 1, shape.end());
@@ -394,7 +395,7 @@ Metas searchsorted_meta(ShapeEnv& env, const MetaArgs& args) {
              name(in.dtype));
   bool fits = sorted.dim() == 1 || sorted.dim() == in.dim();
   for (int64_t d = 0; fits && sorted.dim() > 1 && d + 1 < sorted.dim(); ++d)
-    fits = env.decide(eq(sorted.sizes[d], in.sizes[d]));
+    fits = env.expect(eq(sorted.sizes[d], in.sizes[d]));
   STAX_CHECK(fits, "searchsorted: a sequence of shape {} does not fit values of shape {}",
              shape_text(sorted.sizes), shape_text(in.sizes));
   return {graph::dense(position_dtype(args), in.sizes, in.device)};

@@ -345,10 +345,10 @@ Var interpolate(Builder& b, const Var& x, const Exprs* size, std::vector<double>
              spatial, given);
   Exprs out;
   for (int64_t d = 0; d < spatial; ++d) {
-    STAX_CHECK(b.env().decide(gt(x.size(d + 2), 0)), "interpolate: input of shape {} has no samples",
+    STAX_CHECK(b.env().expect(gt(x.size(d + 2), 0)), "interpolate: input of shape {} has no samples",
                shape_text(x.sizes()));
     out.push_back(size ? (*size)[d] : scaled_size(x.size(d + 2), scales[d]));
-    STAX_CHECK(b.env().decide(gt(out.back(), 0)), "interpolate: expected a positive output size, got {}",
+    STAX_CHECK(b.env().expect(gt(out.back(), 0)), "interpolate: expected a positive output size, got {}",
                out.back().str());
   }
   if (recomputes) scales.clear();
@@ -413,7 +413,7 @@ Vars pixel_shuffle(Builder& b, const VarArgs& a) {
   const Expr r = a[1].integer();
   STAX_CHECK(x.dim() >= 3, "pixel_shuffle: expected at least 3 dimensions, got shape {}",
              shape_text(x.sizes()));
-  STAX_CHECK(b.env().decide(gt(r, 0)) && b.env().decide(eq(mod(x.size(-3), r * r), 0)),
+  STAX_CHECK(b.env().expect(gt(r, 0)) && b.env().expect(eq(mod(x.size(-3), r * r), 0)),
              "pixel_shuffle: {} channels do not divide by the square of the factor {}", x.size(-3).str(),
              r.str());
   const Expr c = floor_div(x.size(-3), r * r), h = x.size(-2), w = x.size(-1);
@@ -432,8 +432,8 @@ Vars pixel_unshuffle(Builder& b, const VarArgs& a) {
   const Expr r = a[1].integer();
   STAX_CHECK(x.dim() >= 3, "pixel_unshuffle: expected at least 3 dimensions, got shape {}",
              shape_text(x.sizes()));
-  STAX_CHECK(b.env().decide(gt(r, 0)) && b.env().decide(eq(mod(x.size(-2), r), 0)) &&
-                 b.env().decide(eq(mod(x.size(-1), r), 0)),
+  STAX_CHECK(b.env().expect(gt(r, 0)) && b.env().expect(eq(mod(x.size(-2), r), 0)) &&
+                 b.env().expect(eq(mod(x.size(-1), r), 0)),
              "pixel_unshuffle: a shape {} does not divide by the factor {}", shape_text(x.sizes()), r.str());
   const Expr c = x.size(-3), h = floor_div(x.size(-2), r), w = floor_div(x.size(-1), r);
   const int64_t lead = x.dim() - 3;

@@ -301,7 +301,7 @@ Vars multilabel_soft_margin_loss(Builder& b, const VarArgs& a) {
 
 // Margins between classes take a sample [C] or samples [N, C]; a zero-dim tensor is a sample of one class.
 Var as_samples(Builder& b, const Var& x, const char* op) {
-  STAX_CHECK(x.dim() <= 2 && b.env().decide(gt(x.dim() == 0 ? Expr(1) : x.size(-1), 0)),
+  STAX_CHECK(x.dim() <= 2 && b.env().expect(gt(x.dim() == 0 ? Expr(1) : x.size(-1), 0)),
              "{}: expected scores of shape [C] or [N, C] with classes, got {}", op, shape_text(x.sizes()));
   return x.dim() == 2 ? x : b.call("reshape", {x, Exprs{1, x.numel()}});
 }

@@ -54,7 +54,7 @@ Metas mm_meta(ShapeEnv& env, const MetaArgs& args) {
   STAX_CHECK(x.dim() == 2 && y.dim() == 2, "mm: expected two matrices, got tensors of {} and {} dimensions",
              x.dim(), y.dim());
   check_product_dtypes(x.dtype, y.dtype, "mm");
-  STAX_CHECK(env.decide(eq(x.sizes[1], y.sizes[0])), "mm: matrices of shape {} and {} cannot be multiplied",
+  STAX_CHECK(env.expect(eq(x.sizes[1], y.sizes[0])), "mm: matrices of shape {} and {} cannot be multiplied",
              shape_text(x.sizes), shape_text(y.sizes));
   return {graph::dense(product_dtype(args), {x.sizes[0], y.sizes[1]}, x.device)};
 }
@@ -64,7 +64,7 @@ Metas bmm_meta(ShapeEnv& env, const MetaArgs& args) {
   STAX_CHECK(x.dim() == 3 && y.dim() == 3,
              "bmm: expected two batches of matrices, got tensors of {} and {} dimensions", x.dim(), y.dim());
   check_product_dtypes(x.dtype, y.dtype, "bmm");
-  STAX_CHECK(env.decide(eq(x.sizes[0], y.sizes[0])) && env.decide(eq(x.sizes[2], y.sizes[1])),
+  STAX_CHECK(env.expect(eq(x.sizes[0], y.sizes[0])) && env.expect(eq(x.sizes[2], y.sizes[1])),
              "bmm: batches of shape {} and {} cannot be multiplied", shape_text(x.sizes),
              shape_text(y.sizes));
   return {graph::dense(product_dtype(args), {x.sizes[0], x.sizes[1], y.sizes[2]}, x.device)};
@@ -93,7 +93,7 @@ void check_vectors(Builder& b, const Var& x, const Var& y, std::string_view op) 
   STAX_CHECK(x.dim() == 1 && y.dim() == 1, "{}: expected two vectors, got tensors of {} and {} dimensions",
              op, x.dim(), y.dim());
   check_product_dtypes(x.dtype(), y.dtype(), op);
-  STAX_CHECK(b.env().decide(eq(x.size(0), y.size(0))), "{}: vectors of {} and {} elements do not match", op,
+  STAX_CHECK(b.env().expect(eq(x.size(0), y.size(0))), "{}: vectors of {} and {} elements do not match", op,
              x.size(0).str(), y.size(0).str());
 }
 
@@ -106,7 +106,7 @@ Var matrix_vector(Builder& b, const Var& x, const Var& y, bool wide) {
   STAX_CHECK(x.dim() == 2 && y.dim() == 1, "mv: expected a matrix and a vector, got {} and {} dimensions",
              x.dim(), y.dim());
   check_product_dtypes(x.dtype(), y.dtype(), "mv");
-  STAX_CHECK(b.env().decide(eq(x.size(1), y.size(0))),
+  STAX_CHECK(b.env().expect(eq(x.size(1), y.size(0))),
              "mv: a matrix of shape {} and a vector of {} elements cannot be multiplied",
              shape_text(x.sizes()), y.size(0).str());
   return dot_last(b, x, y, wide);
@@ -149,7 +149,7 @@ Var matrix_product(Builder& b, const Var& x, const Var& y, bool wide) {
   }
   if (x.dim() == 2 && y.dim() == 1) return matrix_vector(b, x, y, wide);
   if (x.dim() == 2 && y.dim() == 2) return multiply_matrices(b, "mm", x, y, wide);
-  STAX_CHECK(b.env().decide(eq(x.size(-1), y.size(y.dim() == 1 ? 0 : -2))),
+  STAX_CHECK(b.env().expect(eq(x.size(-1), y.size(y.dim() == 1 ? 0 : -2))),
              "matmul: tensors of shape {} and {} cannot be multiplied", shape_text(x.sizes()),
              shape_text(y.sizes()));
   if (x.dim() == 1) {
@@ -319,7 +319,7 @@ Var cross_along(Builder& b, const Var& x, const Var& y, int64_t dim, std::string
   STAX_CHECK(x.dim() == y.dim(), "{}: expected tensors of as many dimensions, got {} and {}", op, x.dim(),
              y.dim());
   dim = graph::wrap_dim(dim, x.dim(), op);
-  STAX_CHECK(x.dim() > 0 && b.env().decide(eq(x.size(dim), 3)) && b.env().decide(eq(y.size(dim), 3)),
+  STAX_CHECK(x.dim() > 0 && b.env().expect(eq(x.size(dim), 3)) && b.env().expect(eq(y.size(dim), 3)),
              "{}: dimension {} must have size 3, got shapes {} and {}", op, dim, shape_text(x.sizes()),
              shape_text(y.sizes()));
   const Exprs sizes = graph::broadcast_shapes(b.env(), {x.sizes(), y.sizes()}, op);

@@ -77,7 +77,7 @@ Var without_dims(Builder& b, const Var& x, const MatrixDims& m, bool keep) {
 Var sum_norm(Builder& b, const Var& x, const MatrixDims& m, int64_t along, bool largest, bool keep) {
   const int64_t other = along == m.rows ? m.columns : m.rows;
   const Var size = b.call("abs", {x});
-  if (b.env().decide(eq(x.size(other), 0)))
+  if (b.env().surely(eq(x.size(other), 0)))
     return b.call("sum.dim_IntList", {size, Exprs{m.rows, m.columns}, keep});
   const Var sums = b.call("sum.dim_IntList", {size, Exprs{along}, true});
   return without_dims(b, b.call(largest ? "amax" : "amin", {sums, Exprs{other}, true}), m, keep);
@@ -92,7 +92,7 @@ Var singular_values(Builder& b, const Var& x, const MatrixDims& m) {
 // The sum, the largest or the smallest of the singular values.
 Var spectral_norm(Builder& b, const Var& x, const MatrixDims& m, const char* reduction, bool keep) {
   const Var values = singular_values(b, x, m);
-  const bool nothing = b.env().decide(eq(values.size(-1), 0));
+  const bool nothing = b.env().surely(eq(values.size(-1), 0));
   Var out = b.call(nothing ? "sum.dim_IntList" : reduction, {values, Exprs{-1}});
   if (!keep) return out;
   for (const int64_t d : {std::min(m.rows, m.columns), std::max(m.rows, m.columns)})
@@ -134,7 +134,7 @@ Metas svdvals_meta(ShapeEnv& env, const MetaArgs& args) {
              "linalg_svdvals: expected float32 or float64, got {}; convert first", name(x.dtype));
   Exprs sizes(x.sizes.begin(), x.sizes.end() - 2);
   const Expr rows = x.sizes[sizes.size()], columns = x.sizes.back();
-  sizes.push_back(env.decide(lt(rows, columns)) ? rows : columns);
+  sizes.push_back(smaller(env, rows, columns));
   return {graph::dense(x.dtype, sizes, x.device)};
 }
 

@@ -4,6 +4,7 @@
 #include "graph/broadcast.h"
 #include "graph/builder.h"
 #include "lowering/scalar.h"
+#include "ops/reduction_rules.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "support/check.h"
@@ -48,10 +49,10 @@ Var softmax_input(Builder& b, const VarArgs& a) {
 Vars softmax(Builder& b, const VarArgs& a) {
   const Var x = softmax_input(b, a);
   const int64_t dim = wrap_dim(a[1].integer().value(), x.dim(), a.schema().name);
-  if (b.env().decide(eq(x.numel(), 0))) return {b.call("clone", {x})};
+  if (b.env().surely(eq(x.numel(), 0))) return {b.call("clone", {x})};
   const Exprs dims = x.dim() == 0 ? Exprs{} : Exprs{dim};
   const Var wide = widen(b, x);
-  const Var e = b.call("exp", {wide - b.call("amax", {wide, dims, true})});
+  const Var e = b.call("exp", {wide - row_max(b, wide, dims)});
   const Var y = b.call("div_relaxed", {e, b.call("sum.dim_IntList", {e, dims, true})});
   return {narrow_to(b, y, x.dtype())};
 }
@@ -60,10 +61,10 @@ Vars softmax(Builder& b, const VarArgs& a) {
 Vars log_softmax(Builder& b, const VarArgs& a) {
   const Var x = softmax_input(b, a);
   const int64_t dim = wrap_dim(a[1].integer().value(), x.dim(), a.schema().name);
-  if (b.env().decide(eq(x.numel(), 0))) return {b.call("clone", {x})};
+  if (b.env().surely(eq(x.numel(), 0))) return {b.call("clone", {x})};
   const Exprs dims = x.dim() == 0 ? Exprs{} : Exprs{dim};
   const Var wide = widen(b, x);
-  const Var shifted = wide - b.call("amax", {wide, dims, true});
+  const Var shifted = wide - row_max(b, wide, dims);
   const Var y = shifted - b.call("log", {b.call("sum.dim_IntList", {b.call("exp", {shifted}), dims, true})});
   return {narrow_to(b, y, x.dtype())};
 }
@@ -102,7 +103,7 @@ void check_normalized(const Var& x, const Exprs& shape, const std::string& op) {
              shape_text(x.sizes()));
   for (size_t k = 0; k < shape.size(); ++k) {
     STAX_CHECK(
-        x.builder().env().decide(eq(shape[shape.size() - 1 - k], x.size(-1 - static_cast<int64_t>(k)))),
+        x.builder().env().expect(eq(shape[shape.size() - 1 - k], x.size(-1 - static_cast<int64_t>(k)))),
         "{}: normalized_shape {} does not fit a tensor of shape {}", op, shape_text(shape),
         shape_text(x.sizes()));
   }
@@ -210,7 +211,7 @@ Vars batch_norm_parts(Builder& b, const Var& x, const VarArg& weight, const VarA
 }
 
 Vars batch_norm(Builder& b, const VarArgs& a) {
-  if (b.env().decide(eq(a.tensor(0).numel(), 0))) return {b.call("clone", {a[0]})};
+  if (b.env().surely(eq(a.tensor(0).numel(), 0))) return {b.call("clone", {a[0]})};
   return {batch_norm_parts(b, a.tensor(0), a[3], a[4], a[1], a[2], a[5].boolean(), a[7].floating())[0]};
 }
 
@@ -244,7 +245,7 @@ Vars group_norm(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
   const int64_t groups = b.env().specialize(a[1].integer());
   STAX_CHECK(x.dim() >= 2, "group_norm: expected at least 2 dimensions, got {}", x.dim());
-  STAX_CHECK(groups > 0 && b.env().decide(eq(mod(x.size(1), groups), 0)),
+  STAX_CHECK(groups > 0 && b.env().expect(eq(mod(x.size(1), groups), 0)),
              "group_norm: {} channels do not divide into {} groups", x.size(1).str(), groups);
   const Var wide = widen(b, x);
   const Expr inner = floor_div(x.numel(), max(x.size(0) * groups, 1));
@@ -282,7 +283,7 @@ Vars local_response_norm(Builder& b, const VarArgs& a) {
 Vars channel_shuffle(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
   const int64_t groups = b.env().specialize(a[1].integer());
-  STAX_CHECK(x.dim() >= 3 && groups > 0 && b.env().decide(eq(mod(x.size(1), groups), 0)),
+  STAX_CHECK(x.dim() >= 3 && groups > 0 && b.env().expect(eq(mod(x.size(1), groups), 0)),
              "channel_shuffle: a tensor of shape {} does not divide into {} groups", shape_text(x.sizes()),
              groups);
   Exprs split = x.sizes();

@@ -80,12 +80,12 @@ void check_windows(ShapeEnv& env, const MetaArgs& args, const Windows& w) {
   const std::string& op = args.schema().name;
   for (size_t d = 0; d < w.size.size(); ++d) {
     STAX_CHECK(
-        env.decide(gt(w.size[d], 0)) && env.decide(gt(w.stride[d], 0)) && env.decide(gt(w.dilation[d], 0)),
+        env.expect(gt(w.size[d], 0)) && env.expect(gt(w.stride[d], 0)) && env.expect(gt(w.dilation[d], 0)),
         "{}: expected positive window sizes, strides and dilations, got {}, {} and {}", op,
         shape_text(w.size), shape_text(w.stride), shape_text(w.dilation));
-    STAX_CHECK(env.decide(ge(w.padding[d], 0)), "{}: expected padding of at least 0, got {}", op,
+    STAX_CHECK(env.expect(ge(w.padding[d], 0)), "{}: expected padding of at least 0, got {}", op,
                shape_text(w.padding));
-    STAX_CHECK(env.decide(gt(w.out[d], 0)),
+    STAX_CHECK(env.expect(gt(w.out[d], 0)),
                "{}: the result would be of shape {}: the windows {} do not fit {}", op, shape_text(w.out),
                shape_text(w.size), shape_text(w.in));
   }
@@ -99,7 +99,7 @@ void check_pool_input(ShapeEnv& env, const MetaArgs& args, size_t count) {
              "{}: expected an input of {} dimensions, or {} without a batch, got shape {}",
              args.schema().name, rank, rank - 1, shape_text(x.sizes));
   for (size_t d = x.dim() == rank ? 1 : 0; d < x.sizes.size(); ++d) {
-    STAX_CHECK(env.decide(gt(x.sizes[d], 0)),
+    STAX_CHECK(env.expect(gt(x.sizes[d], 0)),
                "{}: expected an input with no empty dimension but the batch, got shape {}",
                args.schema().name, shape_text(x.sizes));
   }
@@ -107,7 +107,7 @@ void check_pool_input(ShapeEnv& env, const MetaArgs& args, size_t count) {
 
 void check_padding(ShapeEnv& env, const MetaArgs& args, const Windows& w) {
   for (size_t d = 0; d < w.size.size(); ++d) {
-    STAX_CHECK(env.decide(le(2 * w.padding[d], w.dilation[d] * (w.size[d] - 1) + 1)),
+    STAX_CHECK(env.expect(le(2 * w.padding[d], w.dilation[d] * (w.size[d] - 1) + 1)),
                "{}: expected padding of at most half a window, got {} for windows of {}", args.schema().name,
                shape_text(w.padding), shape_text(w.size));
   }
@@ -285,7 +285,7 @@ Metas max_unpool_meta(ShapeEnv& env, const MetaArgs& args) {
              "max_unpool: an input of shape {} has too few dimensions for {} output sizes",
              shape_text(x.sizes), sizes.size());
   for (const Expr s : sizes)
-    STAX_CHECK(env.decide(gt(s, 0)), "max_unpool: expected a positive output size, got {}",
+    STAX_CHECK(env.expect(gt(s, 0)), "max_unpool: expected a positive output size, got {}",
                shape_text(sizes));
   return {graph::dense(x.dtype, with_spatial(x.sizes, sizes), x.device)};
 }
@@ -317,8 +317,8 @@ Vars max_unpool(Builder& b, const VarArgs& a) {
     STAX_CHECK(wanted.size() == Count, "{}: expected an output size of {} or {} entries, got {}", op, Count,
                Count + 2, shape_text(a["output_size"].integers()));
     for (size_t d = 0; d < Count; ++d) {
-      STAX_CHECK(b.env().decide(lt(sizes[d] - stride[d], wanted[d])) &&
-                     b.env().decide(lt(wanted[d], sizes[d] + stride[d])),
+      STAX_CHECK(b.env().expect(lt(sizes[d] - stride[d], wanted[d])) &&
+                     b.env().expect(lt(wanted[d], sizes[d] + stride[d])),
                  "{}: expected an output size within a stride of {}, got {}", op, shape_text(sizes),
                  shape_text(wanted));
     }
@@ -400,7 +400,7 @@ Metas adaptive_meta(ShapeEnv& env, const MetaArgs& args) {
   const TensorMeta& x = args.tensor(0);
   const Exprs out = spatial(args, "output_size", Count, {});
   for (const Expr s : out) {
-    STAX_CHECK(env.decide(ge(s, 0)), "{}: expected an output size of at least 0, got {}", args.schema().name,
+    STAX_CHECK(env.expect(ge(s, 0)), "{}: expected an output size of at least 0, got {}", args.schema().name,
                shape_text(out));
   }
   return {graph::dense(x.dtype, with_spatial(x.sizes, out), x.device)};

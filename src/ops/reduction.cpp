@@ -63,7 +63,7 @@ DType bool_dtype(DType self) {
 void require_elements(ShapeEnv& env, const MetaArgs& args, const std::vector<int64_t>& dims) {
   const TensorMeta& x = args.tensor(0);
   for (const int64_t d : dims) {
-    STAX_CHECK(env.decide(gt(x.sizes[d], 0)),
+    STAX_CHECK(env.expect(gt(x.sizes[d], 0)),
                "{}: dimension {} has size 0, and the reduction has no identity; shape {}", args.schema().name,
                d, shape_text(x.sizes));
   }
@@ -130,6 +130,10 @@ Lazies lower_extremum(Lowering& lowering, const LazyArgs& args) {
   const Lazy& x = args.tensor(0);
   const DimReduction reduction{.op = Op, .accumulate = compute_dtype(x.dtype), .result = x.dtype};
   return {reduce_dims(lowering, x, reduced_dims(args), keepdim(args), reduction)};
+}
+
+Metas any_extremum_meta(ShapeEnv&, const MetaArgs& args) {
+  return {reduced_meta(args.tensor(0), reduced_dims(args), keepdim(args), args.tensor(0).dtype)};
 }
 
 Metas arg_meta(ShapeEnv& env, const MetaArgs& args) {
@@ -307,11 +311,11 @@ Vars logsumexp(Builder& b, const VarArgs& a) {
   const bool keep = a[2].boolean();
   const VarArg dims = all_dims_if_empty(x, a[1]);
   for (const int64_t d : reduced_dims(a)) {
-    if (b.env().decide(eq(x.size(d), 0))) {
+    if (b.env().surely(eq(x.size(d), 0))) {
       return {b.call("log", {b.call("sum.dim_IntList", {b.call("exp", {x}), dims, keep})})};
     }
   }
-  const Var high = b.call("amax", {x, dims, true});
+  const Var high = row_max(b, x, dims.integers());
   const Var infinite = b.call("isinf", {high});
   const Var safe = b.call("where.self", {infinite, 0.0, high});
   const Var sum = b.call("sum.dim_IntList", {b.call("exp", {x - safe}), dims, keep});
@@ -343,7 +347,7 @@ Vars count_nonzero(Builder& b, const VarArgs& a) {
 
 Vars aminmax(Builder& b, const VarArgs& a) {
   for (const int64_t d : reduced_dims(a)) {
-    STAX_CHECK(b.env().decide(gt(a.tensor(0).size(d), 0)),
+    STAX_CHECK(b.env().expect(gt(a.tensor(0).size(d), 0)),
                "aminmax: dimension {} has size 0, and there is no extremum of nothing; shape {}", d,
                shape_text(a.tensor(0).sizes()));
   }
@@ -364,7 +368,7 @@ Vars diff(Builder& b, const VarArgs& a) {
   if (parts.size() > 1) x = b.call("cat", {parts, dim});
   for (int64_t k = 0; k < order; ++k) {
     const Expr size = x.size(dim);
-    const Expr rest = b.env().decide(eq(size, 0)) ? Expr(0) : size - 1;
+    const Expr rest = at_least_zero(b.env(), size - 1);
     const Var high = b.call("narrow", {x, dim, size - rest, rest}), low = b.call("narrow", {x, dim, 0, rest});
     x = x.dtype() == DType::boolean ? b.call("logical_xor", {high, low}) : high - low;
   }
@@ -373,7 +377,7 @@ Vars diff(Builder& b, const VarArgs& a) {
 
 Vars trapezoid_parts(Builder& b, const Var& y, int64_t dim, const VarArg& x, const VarArg& dx) {
   const Expr n = y.size(dim);
-  STAX_CHECK(b.env().decide(gt(n, 0)), "trapezoid: dimension {} has size 0", dim);
+  STAX_CHECK(b.env().expect(gt(n, 0)), "trapezoid: dimension {} has size 0", dim);
   const Var sum = b.call("narrow", {y, dim, 1, n - 1}) + b.call("narrow", {y, dim, 0, n - 1});
   if (!x.is_tensor()) return {sum * num(0.5) * (dx.is_number() ? dx.number() : num(1))};
   Var steps = x.tensor();
@@ -438,6 +442,9 @@ std::vector<graph::Op> reduce_rows() {
       lowered("all.dims(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor", bool_meta, all),
       lowered("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", extremum_meta,
               lower_extremum<OpCode::reduce_max>),
+      // For formulas that have a meaning for no elements too: their maximum is the lowest value.
+      graph::internal(lowered("amax_or_lowest(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+                              any_extremum_meta, lower_extremum<OpCode::reduce_max>)),
       lowered("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", extremum_meta,
               lower_extremum<OpCode::reduce_min>),
       lowered("max(Tensor self) -> Tensor", extremum_meta, lower_extremum<OpCode::reduce_max>),
@@ -524,6 +531,12 @@ std::vector<graph::Op> derived_rows() {
 }
 
 }  // namespace
+
+Var row_max(Builder& b, const Var& x, const Exprs& dims) {
+  bool decided = true;
+  for (const Expr d : dims) decided &= b.env().decided(gt(x.size(d.value()), 0)).has_value();
+  return b.call(decided ? "amax" : "amax_or_lowest", {x, dims, true});
+}
 
 std::vector<graph::Op> reduction_rows() {
   std::vector<graph::Op> rows;

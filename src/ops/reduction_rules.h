@@ -55,4 +55,8 @@ graph::VarArg all_dims_if_empty(const graph::Var& x, const graph::VarArg& dim);
 /// reduced.
 lowering::Lazy with_kept_dims(lowering::Lazy t, const std::vector<int64_t>& dims, size_t rank);
 
+/// The maximum along `dims` (all where empty), kept as size 1. Where only data determines whether there are
+/// elements, it is the lowest value for none.
+graph::Var row_max(graph::Builder& b, const graph::Var& x, const std::vector<Expr>& dims);
+
 }  // namespace stax::ops

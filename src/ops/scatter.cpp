@@ -67,14 +67,15 @@ Metas scatter_meta(ShapeEnv& env, const MetaArgs& args) {
   const std::string& op = args.schema().name;
   const int64_t dim = dim_of(args, self.sizes.size());
   if (args[3].is_tensor()) check_same_dtype(args, args.tensor(3));
-  if (env.decide(eq(index.numel(), 0))) return like_self(args);
+  if (env.surely(eq(index.numel(), 0))) return like_self(args);
   check_index_dtype(index, op);
   const Exprs have = at_least_1d(self.sizes), want = at_least_1d(index.sizes);
   STAX_CHECK(have.size() == want.size(), "{}: index has {} dimensions, expected those of self, {}", op,
              index.dim(), self.dim());
   for (size_t d = 0; d < have.size(); ++d) {
     const bool along = static_cast<int64_t>(d) == dim;
-    STAX_CHECK(along ? env.decide(gt(have[d], 0)) : env.decide(le(want[d], have[d])),
+    STAX_CHECK(along ? maybe_positive(env, have[d]) || maybe_empty(env, index.numel())
+                     : env.expect(le(want[d], have[d])),
                "{}: index of shape {} does not fit self of shape {} at dimension {}", op,
                shape_text(index.sizes), shape_text(self.sizes), d);
   }
@@ -83,7 +84,7 @@ Metas scatter_meta(ShapeEnv& env, const MetaArgs& args) {
   STAX_CHECK(source.size() == want.size(), "{}: src has {} dimensions, expected those of index, {}", op,
              args.tensor(3).dim(), index.dim());
   for (size_t d = 0; d < have.size(); ++d) {
-    STAX_CHECK(env.decide(le(want[d], source[d])), "{}: index of shape {} is larger than src of shape {}", op,
+    STAX_CHECK(env.expect(le(want[d], source[d])), "{}: index of shape {} is larger than src of shape {}", op,
                shape_text(index.sizes), shape_text(args.tensor(3).sizes));
   }
   return like_self(args);
@@ -149,10 +150,10 @@ Metas index_source_meta(ShapeEnv& env, const MetaArgs& args) {
   const Exprs have = at_least_1d(self.sizes), from = at_least_1d(source.sizes);
   bool fits = have.size() == from.size();
   for (size_t d = 0; fits && d < have.size(); ++d)
-    fits = env.decide(eq(from[d], static_cast<int64_t>(d) == dim ? index.numel() : have[d]));
+    fits = env.expect(eq(from[d], static_cast<int64_t>(d) == dim ? index.numel() : have[d]));
   STAX_CHECK(fits, "{}: a source of shape {} does not fit self of shape {} and {} indices along dimension {}",
              op, shape_text(source.sizes), shape_text(self.sizes), index.numel().str(), dim);
-  STAX_CHECK(env.decide(gt(have[dim], 0)) || env.decide(eq(index.numel(), 0)),
+  STAX_CHECK(maybe_positive(env, have[dim]) || maybe_empty(env, index.numel()),
              "{}: dimension {} of self has size 0", op, dim);
   return like_self(args);
 }
@@ -164,7 +165,7 @@ Metas index_fill_meta(ShapeEnv& env, const MetaArgs& args) {
   STAX_CHECK(!args[3].is_tensor() || args.tensor(3).dim() == 0,
              "index_fill: expected a number or a zero-dim tensor as the value");
   const int64_t dim = dim_of(args, self.sizes.size());
-  STAX_CHECK(env.decide(gt(at_least_1d(self.sizes)[dim], 0)) || env.decide(eq(index.numel(), 0)),
+  STAX_CHECK(maybe_positive(env, at_least_1d(self.sizes)[dim]) || maybe_empty(env, index.numel()),
              "index_fill: dimension {} of self has size 0", dim);
   return like_self(args);
 }
@@ -248,7 +249,7 @@ Metas index_put_meta(ShapeEnv& env, const MetaArgs& args) {
     check_same_dtype(args, values);
     const Exprs common = graph::broadcast_shapes(env, {plan.sizes, values.sizes}, "index_put");
     bool fits = common.size() == plan.sizes.size();
-    for (size_t d = 0; fits && d < common.size(); ++d) fits = env.decide(eq(common[d], plan.sizes[d]));
+    for (size_t d = 0; fits && d < common.size(); ++d) fits = env.expect(eq(common[d], plan.sizes[d]));
     STAX_CHECK(fits, "index_put: values of shape {} do not broadcast to the indexed shape {}",
                shape_text(values.sizes), shape_text(plan.sizes));
   }
@@ -316,7 +317,7 @@ Metas mask_put_meta(ShapeEnv& env, const MetaArgs& args) {
   const auto first = args["dim"].integer().value();
   bool fits = first + mask.dim() <= self.dim();
   for (int64_t d = 0; fits && d < mask.dim(); ++d)
-    fits = env.decide(eq(mask.sizes[d], self.sizes[first + d]));
+    fits = env.expect(eq(mask.sizes[d], self.sizes[first + d]));
   STAX_CHECK(fits, "index_put: a mask of shape {} does not fit self of shape {} from dimension {} on",
              shape_text(mask.sizes), shape_text(self.sizes), first);
   STAX_CHECK(values.dim() <= self.dim() - mask.dim() + 1,
@@ -349,12 +350,12 @@ Vars index_put(Builder& b, const VarArgs& a) {
 Vars put(Builder& b, const VarArgs& a) {
   const Var self = a.tensor(0), index = a.tensor(1), source = a.tensor(2);
   STAX_CHECK(index.dtype() == DType::int64, "put: expected an index of int64, got {}", name(index.dtype()));
-  STAX_CHECK(b.env().decide(eq(index.numel(), source.numel())),
+  STAX_CHECK(b.env().expect(eq(index.numel(), source.numel())),
              "put: expected as many source elements as indices, got {} and {}", source.numel().str(),
              index.numel().str());
   const auto flat = [&](const Var& v) { return b.call("reshape", {v, Exprs{Expr(-1)}}); };
   const auto flat_or_empty = [&](const Var& v) { return b.call("reshape", {v, Exprs{v.numel()}}); };
-  const Var out = b.call("index_put", {b.env().decide(eq(self.numel(), 0)) ? flat_or_empty(self) : flat(self),
+  const Var out = b.call("index_put", {b.env().surely(eq(self.numel(), 0)) ? flat_or_empty(self) : flat(self),
                                        VarArg::Tensors{flat_or_empty(index)}, flat_or_empty(source), a[3]});
   return {b.call("reshape", {out, self.sizes()})};
 }

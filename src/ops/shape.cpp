@@ -80,7 +80,7 @@ Metas cat_meta(ShapeEnv& env, const MetaArgs& args) {
   const Joined<TensorMeta> all = joined(args);
   for (const TensorMeta& part : all.parts) {
     for (int64_t d = 0; d < part.dim(); ++d) {
-      STAX_CHECK(d == all.dim || env.decide(eq(part.sizes[d], all.sizes[d])),
+      STAX_CHECK(d == all.dim || env.expect(eq(part.sizes[d], all.sizes[d])),
                  "cat: sizes differ outside dimension {}: {} and {}", all.dim, shape_text(all.parts[0].sizes),
                  shape_text(part.sizes));
     }
@@ -266,7 +266,7 @@ Vars repeat(Builder& b, const VarArgs& a) {
   split.insert(split.end(), x.sizes().begin(), x.sizes().end());
   Exprs interleaved;
   for (size_t d = 0; d < times.size(); ++d) {
-    STAX_CHECK(b.env().decide(ge(times[d], 0)), "repeat: count {} is negative", times[d].str());
+    STAX_CHECK(b.env().expect(ge(times[d], 0)), "repeat: count {} is negative", times[d].str());
     interleaved.emplace_back(1);
     interleaved.push_back(split[d]);
     expanded.push_back(times[d]);
@@ -287,7 +287,7 @@ Vars tile(Builder& b, const VarArgs& a) {
 Vars repeat_interleave_each(Builder& b, const VarArgs& a) {
   Var x = a.tensor(0);
   const Expr times = a[1].integer();
-  STAX_CHECK(b.env().decide(ge(times, 0)), "repeat_interleave: count {} is negative", times.str());
+  STAX_CHECK(b.env().expect(ge(times, 0)), "repeat_interleave: count {} is negative", times.str());
   if (a[2].is_none() || x.dim() == 0) x = b.call("reshape", {x, Exprs{-1}});
   const int64_t dim = a[2].is_none() ? 0 : wrap_dim(a[2].integer().value(), x.dim(), "repeat_interleave");
   Exprs expanded = x.sizes(), merged = x.sizes();
@@ -396,7 +396,7 @@ Exprs padded_sizes(ShapeEnv& env, const Exprs& sizes, const Exprs& pad, const ch
   for (size_t k = 0; k < pad.size() / 2; ++k) {
     Expr& size = out[out.size() - 1 - k];
     size = size + pad[2 * k] + pad[2 * k + 1];
-    STAX_CHECK(env.decide(ge(size, 0)), "{}: dimension {} would have size {}", op, out.size() - 1 - k,
+    STAX_CHECK(env.expect(ge(size, 0)), "{}: dimension {} would have size {}", op, out.size() - 1 - k,
                size.str());
   }
   return out;
@@ -449,10 +449,10 @@ Metas pad_index_meta(ShapeEnv& env, const MetaArgs& args) {
   for (size_t k = 0; k < pad.size(); ++k) {
     const Expr size = x.sizes[x.sizes.size() - 1 - k / 2];
     const Expr limit = mode == PadMode::reflect ? size - 1 : size;
-    STAX_CHECK(mode == PadMode::replicate || env.decide(le(pad[k], limit)),
+    STAX_CHECK(mode == PadMode::replicate || env.expect(le(pad[k], limit)),
                "pad: {} padding of {} is too large for size {}", args["mode"].string(), pad[k].str(),
                size.str());
-    STAX_CHECK(mode != PadMode::replicate || env.decide(gt(size, 0)) || env.decide(le(pad[k], 0)),
+    STAX_CHECK(mode != PadMode::replicate || maybe_positive(env, size) || env.decide(le(pad[k], 0)),
                "pad: an empty dimension cannot be replicated");
   }
   return {graph::dense(x.dtype, sizes, x.device)};
@@ -523,7 +523,7 @@ Metas fill_diagonal_meta(ShapeEnv& env, const MetaArgs& args) {
   const TensorMeta& x = args.tensor(0);
   STAX_CHECK(x.dim() >= 2, "fill_diagonal: expected at least 2 dimensions, got {}", x.dim());
   for (int64_t d = 1; x.dim() > 2 && d < x.dim(); ++d) {
-    STAX_CHECK(env.decide(eq(x.sizes[d], x.sizes[0])),
+    STAX_CHECK(env.expect(eq(x.sizes[d], x.sizes[0])),
                "fill_diagonal: more than 2 dimensions have to be of one size, got {}", shape_text(x.sizes));
   }
   return same_meta(env, args);
@@ -635,7 +635,7 @@ Metas select_scatter_meta(ShapeEnv& env, const MetaArgs& args) {
   const int64_t dim =
       wrap_dim(args["dim"].integer().value(), static_cast<int64_t>(sizes.size()), "select_scatter");
   const Expr index = args["index"].integer();
-  STAX_CHECK(env.decide(lt(index, sizes[dim])) && env.decide(ge(index, -sizes[dim])),
+  STAX_CHECK(env.expect(lt(index, sizes[dim])) && env.expect(ge(index, -sizes[dim])),
              "select_scatter: index {} is out of range for dimension {} of size {}", index.str(), dim,
              sizes[dim].str());
   Exprs expected = sizes;
@@ -648,7 +648,7 @@ Lazies lower_select_scatter(Lowering& lowering, const LazyArgs& args) {
   const Lazy &x = args.tensor(0), &source = args.tensor(1);
   const int64_t dim = wrap_dim(args["dim"].integer().value(), x.dim(), "select_scatter");
   Expr index = args["index"].integer();
-  if (lowering.env().decide(lt(index, 0))) index = index + x.sizes[dim];
+  index = from_front(lowering.env(), index, x.sizes[dim]);
   if (lowering.may_overwrite(x)) {
     Lazy region = x;
     region.sizes.erase(region.sizes.begin() + dim);
@@ -675,8 +675,8 @@ Metas diagonal_scatter_meta(ShapeEnv& env, const MetaArgs& args) {
   const bool below = env.decide(lt(offset, 0));
   const Expr rows = below ? sizes[dim1] + offset : sizes[dim1];
   const Expr columns = below ? sizes[dim2] : sizes[dim2] - offset;
-  Expr length = env.decide(lt(rows, columns)) ? rows : columns;
-  if (env.decide(lt(length, 0))) length = Expr(0);
+  Expr length = smaller(env, rows, columns);
+  length = at_least_zero(env, length);
   Exprs expected;
   for (int64_t d = 0; d < rank; ++d) {
     if (d != dim1 && d != dim2) expected.push_back(sizes[d]);
@@ -724,9 +724,9 @@ Metas as_strided_scatter_meta(ShapeEnv& env, const MetaArgs& args) {
              strides.size());
   check_source(args, sizes);
   Expr last = args["storage_offset"].is_none() ? Expr(0) : args["storage_offset"].integer();
-  STAX_CHECK(env.decide(ge(last, 0)), "as_strided_scatter: storage offset {} is negative", last.str());
+  STAX_CHECK(env.expect(ge(last, 0)), "as_strided_scatter: storage offset {} is negative", last.str());
   for (size_t d = 0; d < sizes.size(); ++d) {
-    STAX_CHECK(env.decide(ge(sizes[d], 0)) && env.decide(ge(strides[d], 0)),
+    STAX_CHECK(env.expect(ge(sizes[d], 0)) && env.expect(ge(strides[d], 0)),
                "as_strided_scatter: size {} with stride {}: neither may be negative", sizes[d].str(),
                strides[d].str());
     last = last + (sizes[d] - 1) * strides[d];

@@ -20,43 +20,70 @@ std::vector<Expr> infer_sizes(ShapeEnv& env, std::vector<Expr> sizes, Expr numel
       unknown = d;
       continue;
     }
-    STAX_CHECK(env.decide(ge(sizes[d], 0)), "{}: size {} is negative", op, sizes[d].str());
+    STAX_CHECK(env.expect(ge(sizes[d], 0)), "{}: size {} is negative", op, sizes[d].str());
     known = known * sizes[d];
   }
   if (!unknown) {
-    STAX_CHECK(env.decide(eq(known, numel)), "{}: shape {} has {} elements, the tensor {}", op,
+    STAX_CHECK(env.expect(eq(known, numel)), "{}: shape {} has {} elements, the tensor {}", op,
                shape_text(sizes), known.str(), numel.str());
     return sizes;
   }
-  STAX_CHECK(!env.decide(eq(known, 0)), "{}: the size -1 in {} is ambiguous for a tensor of no elements", op,
+  STAX_CHECK(!env.surely(eq(known, 0)), "{}: the size -1 in {} is ambiguous for a tensor of no elements", op,
              shape_text(sizes));
-  STAX_CHECK(env.decide(eq(mod(numel, known), 0)), "{}: {} elements do not divide into shape {}", op,
+  STAX_CHECK(env.expect(eq(mod(numel, known), 0)), "{}: {} elements do not divide into shape {}", op,
              numel.str(), shape_text(sizes));
   sizes[*unknown] = floor_div(numel, known);
   return sizes;
 }
+
+namespace {
+
+/// The expression with s for max(s, 1).
+Expr substitute_max_one(Expr e) {
+  if (e.kind() == ExprKind::max && e.args().size() == 2) {
+    for (size_t k = 0; k < 2; ++k) {
+      if (e.args()[k].is(1)) return e.args()[1 - k];
+    }
+  }
+  if (e.kind() != ExprKind::add && e.kind() != ExprKind::mul) return e;
+  std::vector<Expr> parts;
+  for (const Expr part : e.args()) parts.push_back(substitute_max_one(part));
+  return e.kind() == ExprKind::add ? sum(parts) : product(parts);
+}
+
+}  // namespace
 
 // Walks both shapes from the right: each run of input dims that lie densely behind one another is cut into
 // output dims.
 std::optional<std::vector<Expr>> view_strides(ShapeEnv& env, const graph::TensorMeta& tensor,
                                               const std::vector<Expr>& sizes) {
   if (tensor.sizes == sizes) return tensor.strides;
-  if (env.decide(eq(tensor.numel(), 0))) return graph::contiguous_strides(sizes);
+  if (env.surely(eq(tensor.numel(), 0))) return graph::contiguous_strides(sizes);
   if (tensor.sizes.empty()) return std::vector<Expr>(sizes.size(), Expr(1));
   std::vector<Expr> strides(sizes.size());
   auto out = static_cast<int64_t>(sizes.size()) - 1;
   Expr run_stride = tensor.strides.back(), run = 1, filled = 1;
+  // Of sizes that only data determines: those of dense strides count empty dimensions as 1, which makes no
+  // difference where there are elements; and what is not provably filled is not.
+  const auto without_empty = [](Expr e) { return substitute_max_one(e); };
+  const auto follows = [&](int64_t in, Expr stride) {
+    return env.surely(eq(tensor.strides[in - 1], stride)) ||
+           without_empty(tensor.strides[in - 1]) == without_empty(stride);
+  };
+  const auto is_short = [&](Expr filled_now, Expr wanted) {
+    const std::optional<bool> answer = env.decided(lt(filled_now, wanted));
+    return answer ? *answer : filled_now != wanted;
+  };
   for (auto in = static_cast<int64_t>(tensor.sizes.size()) - 1; in >= 0; --in) {
     run = run * tensor.sizes[in];
-    const bool ends = in == 0 || (!env.decide(eq(tensor.sizes[in - 1], 1)) &&
-                                  !env.decide(eq(tensor.strides[in - 1], run * run_stride)));
+    const bool ends = in == 0 || (!env.surely(eq(tensor.sizes[in - 1], 1)) && !follows(in, run * run_stride));
     if (!ends) continue;
-    while (out >= 0 && (env.decide(lt(filled, run)) || env.decide(eq(sizes[out], 1)))) {
+    while (out >= 0 && (is_short(filled, run) || env.surely(eq(sizes[out], 1)))) {
       strides[out] = filled * run_stride;
       filled = filled * sizes[out];
       --out;
     }
-    if (!env.decide(eq(filled, run))) return std::nullopt;
+    if (filled != run && !env.surely(eq(filled, run))) return std::nullopt;
     if (in > 0) {
       run_stride = tensor.strides[in - 1];
       run = 1;
@@ -64,6 +91,12 @@ std::optional<std::vector<Expr>> view_strides(ShapeEnv& env, const graph::Tensor
     }
   }
   return out < 0 ? std::optional(strides) : std::nullopt;
+}
+
+Expr from_front(ShapeEnv& env, Expr index, Expr size) {
+  const std::optional<bool> negative = env.decided(lt(index, 0));
+  if (negative) return *negative ? index + size : index;
+  return index + size * min(max(-index, 0), 1);
 }
 
 template <class T>
@@ -74,17 +107,21 @@ SliceRange slice_range(ShapeEnv& env, const std::vector<Expr>& sizes, const grap
   range.dim = graph::wrap_dim(args["dim"].integer().value(), static_cast<int64_t>(sizes.size()), op);
   const Expr size = sizes[range.dim];
   range.step = args["step"].integer();
-  STAX_CHECK(env.decide(gt(range.step, 0)), "{}: the step must be positive, got {}", op, range.step.str());
+  STAX_CHECK(env.expect(gt(range.step, 0)), "{}: the step must be positive, got {}", op, range.step.str());
   const auto bound = [&](const auto& argument, Expr absent) {
     if (argument.is_none()) return absent;
-    Expr e = argument.integer();
-    if (env.decide(lt(e, 0))) e = e + size;
-    if (env.decide(lt(e, 0))) return Expr(0);
-    return env.decide(gt(e, size)) ? size : e;
+    const Expr e = from_front(env, argument.integer(), size);
+    const std::optional<bool> below = env.decided(lt(e, 0)), above = env.decided(gt(e, size));
+    if (below == true) return Expr(0);
+    if (above == true) return size;
+    // What only data determines is clamped when it is known.
+    const Expr low = below ? e : max(e, 0);
+    return above ? low : min(low, size);
   };
   range.start = bound(args["start"], Expr(0));
   range.end = bound(args["end"], size);
-  if (env.decide(le(range.end, range.start))) range.end = range.start;
+  const std::optional<bool> empty = env.decided(le(range.end, range.start));
+  if (empty.value_or(true)) range.end = empty ? range.start : max(range.end, range.start);
   range.length = range.end == range.start ? Expr(0) : ceil_div(range.end - range.start, range.step);
   return range;
 }

@@ -22,6 +22,25 @@ std::vector<Expr> infer_sizes(ShapeEnv& env, std::vector<Expr> sizes, Expr numel
 std::optional<std::vector<Expr>> view_strides(ShapeEnv& env, const graph::TensorMeta& tensor,
                                               const std::vector<Expr>& sizes);
 
+/// Decisions of rules that have a scheme for every value: "maybe" is yes where only data decides.
+inline bool maybe_empty(ShapeEnv& env, Expr count) {
+  return env.decided(eq(count, 0)).value_or(true);
+}
+inline bool maybe_positive(ShapeEnv& env, Expr size) {
+  return env.decided(gt(size, 0)).value_or(true);
+}
+inline Expr smaller(ShapeEnv& env, Expr a, Expr b) {
+  const std::optional<bool> less = env.decided(lt(a, b));
+  return less ? (*less ? a : b) : min(a, b);
+}
+inline Expr at_least_zero(ShapeEnv& env, Expr e) {
+  const std::optional<bool> negative = env.decided(lt(e, 0));
+  return negative ? (*negative ? Expr(0) : e) : max(e, 0);
+}
+
+/// `index`, which counts from the end of a dimension where it is negative, counted from the front.
+Expr from_front(ShapeEnv& env, Expr index, Expr size);
+
 /// Elements start, start + step, ... (length of them) along `dim`; they end before `end`.
 struct SliceRange {
   int64_t dim;

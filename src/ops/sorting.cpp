@@ -47,7 +47,7 @@ Metas topk_meta(ShapeEnv& env, const MetaArgs& args) {
   const TensorMeta& self = args.tensor(0);
   const int64_t dim = row_dim(args);
   const Expr k = args["k"].integer();
-  STAX_CHECK(env.decide(ge(k, 0)) && env.decide(le(k, row_length(self, dim))),
+  STAX_CHECK(env.expect(ge(k, 0)) && env.expect(le(k, row_length(self, dim))),
              "topk: k is {}, expected at most the {} elements of dimension {}", k.str(),
              row_length(self, dim).str(), dim);
   Exprs sizes = self.sizes;
@@ -73,14 +73,14 @@ void check_row(ShapeEnv& env, const MetaArgs& args) {
   for (int64_t d = 0; d < self.dim(); ++d) {
     if (d != dim) others = others * self.sizes[d];
   }
-  STAX_CHECK(env.decide(gt(row_length(self, dim), 0)) || env.decide(eq(others, 0)),
+  STAX_CHECK(maybe_positive(env, row_length(self, dim)) || maybe_empty(env, others),
              "{}: dimension {} has no elements", args.schema().name, dim);
 }
 
 Metas kthvalue_meta(ShapeEnv& env, const MetaArgs& args) {
   const int64_t dim = row_dim(args);
   const Expr k = args["k"].integer(), length = row_length(args.tensor(0), dim);
-  STAX_CHECK(env.decide(ge(k, 1)) && env.decide(le(k, length)),
+  STAX_CHECK(env.expect(ge(k, 1)) && env.expect(le(k, length)),
              "kthvalue: k is {}, expected 1 to {}, the size of dimension {}", k.str(), length.str(), dim);
   return one_of_row(args);
 }
@@ -188,34 +188,44 @@ Vars cartesian_prod(Builder& b, const VarArgs& a) {
 
 // ---- sizes that the data determines ----
 
-Expr unknown_size(ShapeEnv& env) {
-  return env.new_symbol(SymbolKind::unbacked, std::nullopt, Interval::at_least(0));
+/// A size that only the data determines: at least `least`, and at most `most` where that is given.
+Expr unknown_size(ShapeEnv& env, int64_t least, std::optional<Expr> most = std::nullopt) {
+  Interval values = Interval::at_least(least);
+  if (most) values.upper = most->constant();
+  const Expr size(env.new_symbol(SymbolKind::unbacked, std::nullopt, values));
+  if (most && !values.upper) env.assume(le(size, *most));
+  return size;
 }
 
 Metas nonzero_meta(ShapeEnv& env, const MetaArgs& args) {
-  return {graph::dense(DType::int64, {unknown_size(env), Expr(args.tensor(0).dim())}, args.tensor(0).device)};
+  const TensorMeta& self = args.tensor(0);
+  return {graph::dense(DType::int64, {unknown_size(env, 0, self.numel()), Expr(self.dim())}, self.device)};
 }
 
 Metas nonzero_tuple_meta(ShapeEnv& env, const MetaArgs& args) {
   if (args.size() > 1 && !args[1].boolean()) return nonzero_meta(env, args);
-  const Expr count = unknown_size(env);
-  return Metas(static_cast<size_t>(std::max<int64_t>(args.tensor(0).dim(), 1)),
-               graph::dense(DType::int64, {count}, args.tensor(0).device));
+  const TensorMeta& self = args.tensor(0);
+  const Expr count = unknown_size(env, 0, self.numel());
+  return Metas(static_cast<size_t>(std::max<int64_t>(self.dim(), 1)),
+               graph::dense(DType::int64, {count}, self.device));
 }
 
 Metas masked_select_meta(ShapeEnv& env, const MetaArgs& args) {
-  return {graph::dense(args.tensor(0).dtype, {unknown_size(env)}, args.tensor(0).device)};
+  const TensorMeta &self = args.tensor(0), &mask = args.tensor(1);
+  const Expr most = product(graph::broadcast_shapes(env, {self.sizes, mask.sizes}, "masked_select"));
+  return {graph::dense(self.dtype, {unknown_size(env, 0, most)}, self.device)};
 }
 
 Metas unique_meta(ShapeEnv& env, const MetaArgs& args) {
   const TensorMeta& self = args.tensor(0);
-  const Expr count = unknown_size(env);
+  const bool slices = !args["dim"].is_none() && self.dim() > 0;
+  const Expr items = slices ? self.sizes[row_dim(args)] : self.numel();
+  const Expr count = unknown_size(env, env.proves(gt(items, 0)) ? 1 : 0, items);
   Exprs sizes = {count}, inverse = self.sizes;
-  if (!args["dim"].is_none() && self.dim() > 0) {
-    const int64_t dim = row_dim(args);
+  if (slices) {
     sizes = self.sizes;
-    sizes[dim] = count;
-    inverse = {self.sizes[dim]};
+    sizes[row_dim(args)] = count;
+    inverse = {items};
   }
   Metas out = {graph::dense(self.dtype, sizes, self.device)};
   if (args["return_inverse"].boolean()) out.push_back(graph::dense(DType::int64, inverse, self.device));
@@ -227,24 +237,31 @@ Metas bincount_meta(ShapeEnv& env, const MetaArgs& args) {
   DType dtype = DType::int64;
   if (args["weights"].is_tensor())
     dtype = args["weights"].tensor().dtype == DType::float32 ? DType::float32 : DType::float64;
-  return {graph::dense(dtype, {unknown_size(env)}, args.tensor(0).device)};
+  const Expr least = args["minlength"].integer();
+  const Expr bins = unknown_size(env, std::max<int64_t>(least.constant().value_or(0), 0));
+  if (!least.is_constant()) env.assume(le(least, bins));
+  return {graph::dense(dtype, {bins}, args.tensor(0).device)};
 }
 
 Metas repeat_positions_meta(ShapeEnv& env, const MetaArgs& args) {
   const auto& size = args["output_size"];
-  return {graph::dense(DType::int64, {size.is_none() ? unknown_size(env) : size.integer()},
+  return {graph::dense(DType::int64, {size.is_none() ? unknown_size(env, 0) : size.integer()},
                        args.tensor(0).device)};
 }
 
 Metas repeat_interleave_meta(ShapeEnv& env, const MetaArgs& args) {
   const TensorMeta& self = args.tensor(0);
-  const Expr count = args["output_size"].is_none() ? unknown_size(env) : args["output_size"].integer();
+  const Expr count = args["output_size"].is_none() ? unknown_size(env, 0) : args["output_size"].integer();
   Exprs sizes = {count};
   if (!args["dim"].is_none() && self.dim() > 0) {
     sizes = self.sizes;
     sizes[row_dim(args)] = count;
   }
   return {graph::dense(self.dtype, sizes, self.device)};
+}
+
+Metas bind_value_meta(ShapeEnv&, const MetaArgs& args) {
+  return {graph::dense(DType::int64, {}, args.tensor(0).device)};
 }
 
 std::vector<graph::Op> order_rows() {
@@ -324,6 +341,8 @@ std::vector<graph::Op> dynamic_rows() {
       dynamic("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? "
               "output_size=None) -> Tensor",
               repeat_interleave_meta),
+      // item() as a size: gives `symbol` the value of a zero-dim tensor of int64.
+      graph::internal(dynamic("bind_value(Tensor self, int symbol) -> Tensor", bind_value_meta)),
   };
 }
 

@@ -82,16 +82,16 @@ Metas expand_meta(ShapeEnv& env, const MetaArgs& args) {
     const bool keep = sizes[d].is(-1);
     STAX_CHECK(!keep || d >= lead, "expand: size -1 is not allowed for the new dimension {}", d);
     if (d < lead) {
-      STAX_CHECK(env.decide(ge(sizes[d], 0)), "expand: size {} of dimension {} is negative", sizes[d].str(),
+      STAX_CHECK(env.expect(ge(sizes[d], 0)), "expand: size {} of dimension {} is negative", sizes[d].str(),
                  d);
       continue;
     }
     const Expr have = in.sizes[d - lead];
-    if (keep || have == sizes[d] || (!env.decide(eq(have, 1)) && env.decide(eq(have, sizes[d])))) {
+    if (keep || have == sizes[d] || (!env.surely(eq(have, 1)) && env.expect(eq(have, sizes[d])))) {
       out.sizes[d] = have;
       out.strides[d] = in.strides[d - lead];
     } else {
-      STAX_CHECK(env.decide(eq(have, 1)), "expand: dimension {} has size {}, which does not expand to {}", d,
+      STAX_CHECK(env.expect(eq(have, 1)), "expand: dimension {} has size {}, which does not expand to {}", d,
                  have.str(), sizes[d].str());
     }
   }
@@ -112,8 +112,9 @@ Exprs expand_index(ShapeEnv& env, const MetaArgs& args, const TensorMeta& result
 Var expand_scatter(Builder& b, const VarArgs& a, const Var& source) {
   const Var x = a.tensor(0);
   // Dimensions of one element that are added or kept repeat nothing.
-  if (b.env().decide(eq(source.numel(), x.numel()))) return b.call("reshape", {source, x.sizes()});
-  STAX_CHECK(b.env().decide(eq(source.numel(), 0)),
+  if (source.sizes() == x.sizes() || b.env().decide(eq(source.numel(), x.numel())))
+    return b.call("reshape", {source, x.sizes()});
+  STAX_CHECK(b.env().expect(eq(source.numel(), 0)),
              "in-place write: several elements of an expanded tensor of shape {} share one memory location; "
              "clone() it first",
              shape_text(source.sizes()));
@@ -147,9 +148,9 @@ Var slice_scatter(Builder& b, const VarArgs& args, const Var& source) {
 
 Expr select_position(ShapeEnv& env, const Exprs& sizes, int64_t dim, Expr index) {
   const Expr size = sizes[dim];
-  STAX_CHECK(env.decide(lt(index, size)) && env.decide(ge(index, -size)),
+  STAX_CHECK(env.expect(lt(index, size)) && env.expect(ge(index, -size)),
              "select: index {} is out of range for dimension {} of size {}", index.str(), dim, size.str());
-  return env.decide(lt(index, 0)) ? index + size : index;
+  return from_front(env, index, size);
 }
 
 int64_t select_dim(const auto& args, const Exprs& sizes) {
@@ -218,8 +219,8 @@ Diagonal diagonal_of(ShapeEnv& env, const Exprs& sizes, const auto& args) {
   d.row = below ? -offset : Expr(0);
   d.column = below ? Expr(0) : offset;
   const Expr rows = sizes[d.dim1] - d.row, columns = sizes[d.dim2] - d.column;
-  d.length = env.decide(lt(rows, columns)) ? rows : columns;
-  if (env.decide(lt(d.length, 0))) d.length = Expr(0);
+  d.length = smaller(env, rows, columns);
+  d.length = at_least_zero(env, d.length);
   return d;
 }
 
@@ -263,9 +264,9 @@ Metas unfold_meta(ShapeEnv& env, const MetaArgs& args) {
   const int64_t dim = wrap_dim(args["dimension"].integer().value(), out.dim(), "unfold");
   const Expr size = args["size"].integer(), step = args["step"].integer();
   const Expr have = out.dim() == 0 ? Expr(1) : out.sizes[dim];
-  STAX_CHECK(env.decide(ge(size, 0)) && env.decide(le(size, have)),
+  STAX_CHECK(env.expect(ge(size, 0)) && env.expect(le(size, have)),
              "unfold: window {} is larger than dimension {} of size {}", size.str(), dim, have.str());
-  STAX_CHECK(env.decide(gt(step, 0)), "unfold: the step must be positive, got {}", step.str());
+  STAX_CHECK(env.expect(gt(step, 0)), "unfold: the step must be positive, got {}", step.str());
   if (out.dim() == 0) {
     out.sizes = {size};
     out.strides = {Expr(1)};
@@ -309,10 +310,10 @@ Metas as_strided_meta(ShapeEnv& env, const MetaArgs& args) {
              out.strides.size());
   if (!args["storage_offset"].is_none()) out.offset = args["storage_offset"].integer();
   for (size_t d = 0; d < out.sizes.size(); ++d) {
-    STAX_CHECK(env.decide(ge(out.sizes[d], 0)), "as_strided: size {} is negative", out.sizes[d].str());
-    STAX_CHECK(env.decide(ge(out.strides[d], 0)), "as_strided: stride {} is negative", out.strides[d].str());
+    STAX_CHECK(env.expect(ge(out.sizes[d], 0)), "as_strided: size {} is negative", out.sizes[d].str());
+    STAX_CHECK(env.expect(ge(out.strides[d], 0)), "as_strided: stride {} is negative", out.strides[d].str());
   }
-  STAX_CHECK(env.decide(ge(out.offset, 0)), "as_strided: storage offset {} is negative", out.offset.str());
+  STAX_CHECK(env.expect(ge(out.offset, 0)), "as_strided: storage offset {} is negative", out.offset.str());
   return {out};
 }
 
@@ -328,12 +329,12 @@ Metas view_dtype_meta(ShapeEnv& env, const MetaArgs& args) {
   out.dtype = to;
   if (from_size == to_size) return {out};
   STAX_CHECK(out.dim() > 0, "view: a zero-dim tensor can be viewed as a dtype of its own width only");
-  STAX_CHECK(env.decide(eq(out.strides.back(), 1)),
+  STAX_CHECK(env.expect(eq(out.strides.back(), 1)),
              "view: to view as {} the last dimension must be contiguous", name(to));
   const auto scale = [&](Expr e, const char* what) {
     if (to_size < from_size) return e * (from_size / to_size);
     const int64_t ratio = to_size / from_size;
-    STAX_CHECK(env.decide(eq(mod(e, ratio), 0)),
+    STAX_CHECK(env.expect(eq(mod(e, ratio), 0)),
                "view: {} {} is not a multiple of {}, as viewing as {} needs", what, e.str(), ratio, name(to));
     return floor_div(e, ratio);
   };
@@ -500,9 +501,9 @@ Vars narrow(Builder& b, const VarArgs& a) {
   const int64_t dim = wrap_dim(a[1].integer().value(), x.dim(), "narrow");
   Expr start = a[2].integer();
   const Expr length = a[3].integer(), size = x.size(dim);
-  if (b.env().decide(lt(start, 0))) start = start + size;
-  STAX_CHECK(b.env().decide(ge(length, 0)) && b.env().decide(ge(start, 0)) &&
-                 b.env().decide(le(start + length, size)),
+  start = from_front(b.env(), start, size);
+  STAX_CHECK(b.env().expect(ge(length, 0)) && b.env().expect(ge(start, 0)) &&
+                 b.env().expect(le(start + length, size)),
              "narrow: elements {} to {} are out of range for dimension {} of size {}", start.str(),
              (start + length).str(), dim, size.str());
   return {b.call("slice.Tensor", {x, dim, start, start + length})};
@@ -513,10 +514,10 @@ Vars narrow(Builder& b, const VarArgs& a) {
 Vars split_sizes(Builder& b, const Var& x, const Exprs& lengths, int64_t dim, const std::string& op) {
   Expr total = 0;
   for (const Expr e : lengths) {
-    STAX_CHECK(b.env().decide(ge(e, 0)), "{}: size {} is negative", op, e.str());
+    STAX_CHECK(b.env().expect(ge(e, 0)), "{}: size {} is negative", op, e.str());
     total = total + e;
   }
-  STAX_CHECK(b.env().decide(eq(total, x.size(dim))), "{}: sizes sum to {}, but dimension {} has size {}", op,
+  STAX_CHECK(b.env().expect(eq(total, x.size(dim))), "{}: sizes sum to {}, but dimension {} has size {}", op,
              total.str(), dim, x.size(dim).str());
   Vars out;
   Expr start = 0;
@@ -601,7 +602,7 @@ Vars stack_split_count(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
   const std::string& op = a.schema().name;
   const int64_t dim = stack_split_dim(x, op), count = b.env().specialize(a[1].integer());
-  STAX_CHECK(count > 0 && b.env().decide(eq(mod(x.size(dim), count), 0)),
+  STAX_CHECK(count > 0 && b.env().expect(eq(mod(x.size(dim), count), 0)),
              "{}: dimension {} of size {} does not split into {} equal parts", op, dim, x.size(dim).str(),
              count);
   return tensor_split_count(b, x, count, dim, op);

@@ -31,7 +31,9 @@ Argument<TensorView> evaluated(const Argument<loops::Operand>& argument, const V
 
 ExternalViews::ExternalViews(const codegen::PlanExternal& call, const Value& value) {
   for (const auto& a : call.arguments) arguments_.push_back(evaluated(a, value));
-  for (const loops::Operand& o : call.results) results_.push_back(view_of(o, value));
+  if (!call.dynamic) {
+    for (const loops::Operand& o : call.results) results_.push_back(view_of(o, value));
+  }
   // Both vectors have their length now: pointers into them stay valid, also when they are moved.
   const auto patch = [&](TensorView& view, const loops::Operand& o) {
     patches_.push_back({&view, o.buffer, value(o.offset) * itemsize(o.dtype)});

@@ -107,6 +107,7 @@ class PlanExecutor::Run {
       : plan_(plan), frame_(frame), in_(in), out_(out) {}
   ~Run() {
     if (arena_) plan_.machine.allocator->deallocate(arena_, number(plan_.arena_bytes));
+    for (const Block& b : blocks_) plan_.machine.allocator->deallocate(b.data, b.bytes);
     if (finished_) return;
     for (OutputTensor& t : out_.tensors) {
       plan_.machine.allocator->deallocate(t.data, t.bytes);
@@ -136,6 +137,18 @@ class PlanExecutor::Run {
         case Step::Kind::external:
           call_external(step.index);
           break;
+        case Step::Kind::late:
+          frame_.base[step.index] = allocate_block(step.index, number(plan_.late_bytes[step.index]));
+          break;
+        case Step::Kind::dynamic:
+          call_dynamic(step.index);
+          break;
+        case Step::Kind::assertion:
+          check_assertion(step.index);
+          break;
+        case Step::Kind::release:
+          release(step.index);
+          break;
       }
     }
     if (status_.flag) raise_index_error();
@@ -152,6 +165,12 @@ class PlanExecutor::Run {
   void allocate_output(int32_t k);
   void launch(const PreparedKernel& kernel);
   void call_external(int32_t k);
+  void call_dynamic(int32_t k);
+  void bind_late(int32_t k, std::span<const TensorView> results);
+  void check_assertion(int32_t k) const;
+  /// Memory of its own for a buffer, until it is released or the call ends.
+  void* allocate_block(BufferId buffer, int64_t bytes);
+  void release(BufferId buffer);
   int64_t evaluated(Expr e) const {
     if (e.is_constant()) return e.value();
     return evaluate(e, [this](Symbol s) { return symbol_value(s); });
@@ -162,6 +181,12 @@ class PlanExecutor::Run {
   Frame& frame_;
   const RunInputs& in_;
   RunOutputs& out_;
+  struct Block {
+    BufferId buffer;
+    void* data;
+    int64_t bytes;
+  };
+  std::vector<Block> blocks_;
   std::byte* arena_ = nullptr;
   bool finished_ = false;
   KernelStatus status_;
@@ -190,6 +215,7 @@ void PlanExecutor::Run::start() {
 /// The value of a size symbol, read from where the plan binds it.
 int64_t PlanExecutor::Run::symbol_value(Symbol symbol) const {
   using Part = loops::SymbolBinding::Part;
+  if (symbol.kind == SymbolKind::unbacked) return out_.late[static_cast<size_t>(symbol.number)];
   if (!in_.symbols.empty()) return in_.symbols[static_cast<size_t>(symbol.number)];
   for (const loops::SymbolBinding& b : plan_.bindings) {
     if (!(b.symbol == symbol)) continue;
@@ -211,7 +237,10 @@ int64_t PlanExecutor::Run::symbol_value(Symbol symbol) const {
 }
 
 void PlanExecutor::Run::bind_symbols() {
-  for (const auto& [symbol, at] : plan_.numbers.program.symbols()) frame_.numbers[at] = symbol_value(symbol);
+  out_.late.assign(static_cast<size_t>(plan_.late_symbols), 0);
+  for (const auto& [symbol, at] : plan_.numbers.program.symbols()) {
+    if (symbol.kind != SymbolKind::unbacked) frame_.numbers[at] = symbol_value(symbol);
+  }
   STAX_CHECK(plan_.numbers.program.run(frame_.numbers.data()),
              "[call] the sizes of this call lead to tensors whose sizes leave 64 bits");
 }
@@ -290,6 +319,73 @@ void PlanExecutor::Run::call_external(int32_t k) {
   if (plan_.fixed()) return call(frame_.externals[k]);
   ExternalViews views(plan_.plan.externals[k], [this](Expr e) { return evaluated(e); });
   call(views);
+}
+
+void* PlanExecutor::Run::allocate_block(BufferId buffer, int64_t bytes) {
+  const int64_t size = std::max<int64_t>(bytes, 1);
+  void* data = plan_.machine.allocator->allocate(size);
+  blocks_.push_back({buffer, data, size});
+  return data;
+}
+
+void PlanExecutor::Run::release(BufferId buffer) {
+  const auto at = std::ranges::find(blocks_, buffer, &Block::buffer);
+  if (at == blocks_.end()) return;
+  plan_.machine.allocator->deallocate(at->data, at->bytes);
+  blocks_.erase(at);
+}
+
+void PlanExecutor::Run::call_dynamic(int32_t k) {
+  const codegen::PlanExternal& call = plan_.plan.externals[k];
+  const PreparedDynamic& prepared = plan_.dynamics[k];
+  ExternalViews views(call, [this](Expr e) { return evaluated(e); });
+  views.point_at(frame_.base);
+  std::vector<TensorView> results;
+  const auto allocate = [&](DType dtype, const std::vector<int64_t>& sizes) {
+    const size_t r = results.size();
+    STAX_ASSERT(r < call.results.size() && dtype == call.results[r].dtype &&
+                    sizes.size() == call.results[r].sizes.size(),
+                "[plan] result {} of {} is not what its node says", r, call.function);
+    TensorView& view = results.emplace_back(TensorView{nullptr, dtype, sizes, {}});
+    view.strides.assign(sizes.size(), 1);
+    for (size_t d = sizes.size(); d-- > 1;)
+      view.strides[d - 1] = view.strides[d] * std::max<int64_t>(sizes[d], 1);
+    int64_t bytes = itemsize(dtype);
+    for (const int64_t size : sizes) bytes *= size;
+    const BufferId buffer = call.results[r].buffer;
+    if (const int32_t output = prepared.outputs[r]; output >= 0) {
+      OutputTensor& t = out_.tensors[output];
+      t.bytes = std::max<int64_t>(bytes, 1);
+      t.data = view.data = plan_.machine.allocator->allocate(t.bytes);
+    } else {
+      view.data = allocate_block(buffer, bytes);
+    }
+    frame_.base[buffer] = view.data;
+    return view;
+  };
+  prepared.function(views.arguments(), allocate);
+  bind_late(k, results);
+}
+
+void PlanExecutor::Run::bind_late(int32_t k, std::span<const TensorView> results) {
+  const std::vector<loops::ResultBinding>& binds = plan_.plan.externals[k].binds;
+  for (size_t b = 0; b < binds.size(); ++b) {
+    const TensorView& from = results[binds[b].result];
+    const int64_t value = binds[b].dim < 0 ? *static_cast<const int64_t*>(from.data)
+                                           : from.sizes[static_cast<size_t>(binds[b].dim)];
+    out_.late[static_cast<size_t>(binds[b].symbol.number)] = value;
+    frame_.numbers[plan_.dynamics[k].binds[b]] = value;
+  }
+  STAX_CHECK(plan_.numbers.program.run(frame_.numbers.data(), plan_.dynamics[k].stage),
+             "[call] the sizes that {} gives lead to tensors whose sizes leave 64 bits",
+             plan_.plan.externals[k].function);
+}
+
+void PlanExecutor::Run::check_assertion(int32_t k) const {
+  const Assertion& a = plan_.plan.assertions[k];
+  if (holds(a.condition.relation, number(plan_.assertions[k].left), number(plan_.assertions[k].right)))
+    return;
+  throw_user_error(failure_text(a, [this](Symbol s) { return symbol_value(s); }));
 }
 
 void PlanExecutor::Run::raise_index_error() const {

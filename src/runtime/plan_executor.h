@@ -51,6 +51,7 @@ struct OutputTensor {
 struct RunOutputs {
   std::span<OutputTensor> tensors;  // given by the caller, parallel to Plan::outputs
   std::vector<int64_t> numbers;
+  std::vector<int64_t> late;  // values of the symbols that only data determines, by their numbers
 };
 
 struct PreparedPlan;

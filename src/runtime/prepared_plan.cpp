@@ -1,5 +1,8 @@
 #include "runtime/prepared_plan.h"
 
+#include <algorithm>
+
+#include "kernels/dynamic.h"
 #include "runtime/external_call.h"
 #include "schedule/memory_plan.h"
 #include "support/check.h"
@@ -27,6 +30,13 @@ std::vector<bool> with_memory(const codegen::Plan& plan) {
   std::vector<bool> out;
   for (const loops::Buffer& b : plan.buffers) out.push_back(b.role != BufferRole::intermediate);
   for (const schedule::Slot& s : plan.slots) out[s.buffer] = true;
+  for (const codegen::Instruction& i : plan.instructions) {
+    if (const auto* late = std::get_if<codegen::AllocateLate>(&i)) out[late->buffer] = true;
+  }
+  for (const codegen::PlanExternal& call : plan.externals) {
+    if (!call.dynamic) continue;
+    for (const loops::Operand& o : call.results) out[o.buffer] = true;
+  }
   return out;
 }
 
@@ -67,7 +77,48 @@ void prepare_externals(PreparedPlan& p) {
   }
 }
 
+/// In which order symbols without hint get their values; before any expression is numbered.
+void set_stages(PreparedPlan& p) {
+  p.dynamics.resize(p.plan.externals.size());
+  p.late_bytes.assign(p.plan.buffers.size(), -1);
+  int32_t stage = 0;
+  for (const codegen::Instruction& i : p.plan.instructions) {
+    const auto* call = std::get_if<codegen::CallExternal>(&i);
+    if (call == nullptr || !p.plan.externals[call->call].dynamic) continue;
+    p.dynamic = true;
+    p.dynamics[call->call].stage = ++stage;
+    for (const loops::ResultBinding& b : p.plan.externals[call->call].binds) {
+      p.numbers.program.set_stage(b.symbol, stage);
+      p.late_symbols = std::max(p.late_symbols, b.symbol.number + 1);
+    }
+  }
+}
+
+void prepare_dynamics(PreparedPlan& p) {
+  for (size_t k = 0; k < p.dynamics.size(); ++k) {
+    const codegen::PlanExternal& call = p.plan.externals[k];
+    if (!call.dynamic) continue;
+    p.dynamics[k].function = kernels::find_dynamic(call.function);
+    for (const loops::ResultBinding& b : call.binds)
+      p.dynamics[k].binds.push_back(p.numbers.add(Expr(b.symbol)));
+    for (const loops::Operand& o : call.results) {
+      const auto at = std::ranges::find(p.plan.outputs, o.buffer);
+      p.dynamics[k].outputs.push_back(
+          at == p.plan.outputs.end() ? -1 : static_cast<int32_t>(at - p.plan.outputs.begin()));
+    }
+  }
+  for (const Assertion& a : p.plan.assertions) {
+    p.assertions.push_back({p.numbers.add(a.condition.left), p.numbers.add(a.condition.right)});
+  }
+  for (const codegen::Instruction& i : p.plan.instructions) {
+    const auto* late = std::get_if<codegen::AllocateLate>(&i);
+    if (late == nullptr) continue;
+    p.late_bytes[late->buffer] = p.numbers.add(schedule::storage_bytes(p.plan.buffers[late->buffer]));
+  }
+}
+
 struct StepOf {
+  const PreparedPlan& plan;
   std::vector<loops::SymbolBinding>& bindings;
   const std::vector<PreparedOutput>& outputs;
   std::vector<Step>& steps;
@@ -82,8 +133,15 @@ struct StepOf {
     }
   }
   void operator()(const codegen::Launch& i) { steps.push_back({Step::Kind::launch, i.kernel}); }
-  void operator()(const codegen::CallExternal& i) { steps.push_back({Step::Kind::external, i.call}); }
-  void operator()(const codegen::Free&) {}  // the arena's layout has taken it into account
+  void operator()(const codegen::CallExternal& i) {
+    const bool dynamic = plan.plan.externals[i.call].dynamic;
+    steps.push_back({dynamic ? Step::Kind::dynamic : Step::Kind::external, i.call});
+  }
+  void operator()(const codegen::AllocateLate& i) { steps.push_back({Step::Kind::late, i.buffer}); }
+  void operator()(const codegen::CheckAssertion& i) { steps.push_back({Step::Kind::assertion, i.assertion}); }
+  void operator()(const codegen::Free& i) {  // the arena's layout has taken it into account
+    if (plan.dynamic) steps.push_back({Step::Kind::release, i.buffer});
+  }
   void operator()(const codegen::Return&) {}
 };
 
@@ -93,6 +151,7 @@ PreparedPlan prepare(codegen::Plan plan, const Machine& machine) {
   PreparedPlan p;
   p.plan = std::move(plan);
   p.machine = machine;
+  set_stages(p);
   for (loops::BufferId b : p.plan.inputs) {
     const loops::Buffer& buffer = p.plan.buffers[b];
     p.inputs.push_back({b, buffer.dtype, p.numbers.add(buffer.sizes), p.numbers.add(buffer.strides)});
@@ -105,8 +164,9 @@ PreparedPlan prepare(codegen::Plan plan, const Machine& machine) {
   for (const schedule::Slot& s : p.plan.slots) p.slots.push_back({s.buffer, p.numbers.add(s.offset)});
   p.arena_bytes = p.numbers.add(p.plan.arena_bytes);
   prepare_kernels(p);
+  prepare_dynamics(p);
   for (const codegen::PlanExternal& call : p.plan.externals) {
-    p.externals.push_back(p.machine.find_external(call.function));
+    p.externals.push_back(call.dynamic ? nullptr : p.machine.find_external(call.function));
   }
   for (size_t b = 0; b < p.plan.buffers.size(); ++b) {
     const auto& data = p.plan.buffers[b].data;
@@ -115,7 +175,7 @@ PreparedPlan prepare(codegen::Plan plan, const Machine& machine) {
     p.constants.emplace_back(static_cast<loops::BufferId>(b),
                              const_cast<void*>(static_cast<const void*>(data->data())));
   }
-  StepOf step{p.bindings, p.outputs, p.steps};
+  StepOf step{p, p.bindings, p.outputs, p.steps};
   for (const codegen::Instruction& i : p.plan.instructions) std::visit(step, i);
   prepare_externals(p);
   return p;

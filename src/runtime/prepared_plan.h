@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/plan/plan.h"
+#include "kernels/dynamic.h"
 #include "runtime/plan_executor.h"
 #include "symbolic/expr_program.h"
 
@@ -54,8 +55,31 @@ struct PreparedKernel {
   int64_t scratch_bytes = 0;
 };
 
+/// What a dynamic call gives: registers of symbols, and the stage of the numbers that are known then.
+struct PreparedDynamic {
+  kernels::DynamicFunction function = nullptr;
+  std::vector<NumberId> binds;   // parallel to PlanExternal::binds
+  std::vector<int32_t> outputs;  // by result: position in Plan::outputs, or -1
+  int32_t stage = 0;
+};
+
+struct PreparedAssertion {
+  NumberId left = 0, right = 0;
+};
+
 struct Step {
-  enum class Kind : uint8_t { check_input, arena, slot, output, launch, external };
+  enum class Kind : uint8_t {
+    check_input,
+    arena,
+    slot,
+    output,
+    late,  // memory of its own; index: buffer
+    launch,
+    external,
+    dynamic,  // index: external
+    assertion,
+    release,  // of memory of its own; index: buffer
+  };
   Kind kind = Kind::launch;
   int32_t index = 0;
 };
@@ -70,13 +94,18 @@ struct PreparedPlan {
   std::vector<PreparedSlot> slots;
   std::vector<PreparedKernel> kernels;
   std::vector<kernels::ExternalFunction> externals;
+  std::vector<PreparedDynamic> dynamics;  // parallel to externals
+  std::vector<PreparedAssertion> assertions;
+  std::vector<NumberId> late_bytes;  // by buffer; where it has memory of its own
   std::vector<std::unique_ptr<const kernels::PreparedExternal>> ready;  // parallel to externals; may be null
   std::vector<Step> steps;
   std::vector<std::pair<loops::BufferId, void*>> constants;
   NumberId arena_bytes = 0;
   int32_t pointers = 0, sizes = 0;  // lengths of the frame's arrays
+  int32_t late_symbols = 0;         // symbols without hint: one more than the highest number
+  bool dynamic = false;             // has dynamic calls
 
-  bool fixed() const { return numbers.program.symbols().empty() && bindings.empty(); }
+  bool fixed() const { return numbers.program.symbols().empty() && bindings.empty() && !dynamic; }
 };
 
 /// Numbers the expressions of `plan` and resolves its functions.

@@ -1,7 +1,9 @@
 #include "schedule/dependence.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 
 namespace stax::schedule {
 
@@ -117,6 +119,44 @@ std::vector<std::pair<loops::BufferId, Use>> uses_of(const loops::Program& progr
   return out;
 }
 
+/// Symbols without hint that the node needs to be known: in its ranges and indices, in the sizes of what it
+/// touches, in its arguments.
+std::set<Symbol> late_symbols(const loops::Program& program, const loops::Node& n) {
+  std::set<Symbol> out;
+  const auto use = [&](Expr e) {
+    if (!e.contains(SymbolKind::unbacked)) return;
+    for (const Symbol s : e.symbols()) {
+      if (s.kind == SymbolKind::unbacked) out.insert(s);
+    }
+  };
+  const auto use_all = [&](const std::vector<Expr>& list) { std::ranges::for_each(list, use); };
+  use_all(n.ranges);
+  use_all(n.reduction_ranges);
+  for (const loops::Inst& inst : n.body) use(inst.index);
+  const auto use_operand = [&](const loops::Operand& o) {
+    use_all(o.sizes);
+    use_all(o.strides);
+    use(o.offset);
+  };
+  for (const auto& argument : n.arguments) {
+    if (argument.is_tensor()) use_operand(argument.tensor());
+    if (argument.is_number()) use(argument.number().integer);
+    if (const auto* list = std::get_if<std::vector<Expr>>(&argument.value)) use_all(*list);
+    if (const auto* list = std::get_if<Argument<loops::Operand>::Tensors>(&argument.value)) {
+      for (const auto& o : *list) {
+        if (o) use_operand(*o);
+      }
+    }
+  }
+  if (n.dynamic) return out;
+  for (const loops::Operand& o : n.results) use_operand(o);
+  for (const loops::BufferId b : n.writes()) {
+    use_all(program.buffers[b].sizes);
+    use_all(program.buffers[b].strides);
+  }
+  return out;
+}
+
 }  // namespace
 
 bool apart(Expr a, const Ranges& a_ranges, Expr b, const Ranges& b_ranges) {
@@ -136,7 +176,14 @@ std::vector<std::vector<int32_t>> dependences(const loops::Program& program) {
   std::vector<std::vector<Use>> uses(program.buffers.size());
   std::vector<Ranges> ranges;
   for (const loops::Node& n : program.nodes) ranges.push_back(loop_ranges(n));
+  std::map<Symbol, int32_t> binders;
   for (int32_t node = 0; node < static_cast<int32_t>(program.nodes.size()); ++node) {
+    if (!binders.empty()) {
+      for (const Symbol s : late_symbols(program, program.nodes[node])) {
+        if (const auto binder = binders.find(s); binder != binders.end()) out[node].push_back(binder->second);
+      }
+    }
+    for (const loops::ResultBinding& b : program.nodes[node].binds) binders[b.symbol] = node;
     for (auto& [buffer, use] : uses_of(program, node)) {
       for (const Use& earlier : uses[buffer]) {
         if (conflict(earlier, ranges[earlier.node], use, ranges[node])) out[node].push_back(earlier.node);

@@ -22,6 +22,18 @@ Expr storage_bytes(const loops::Buffer& buffer) {
   return elements * itemsize(buffer.dtype);
 }
 
+std::vector<char> late_buffers(const loops::Program& program) {
+  std::vector<char> late(program.buffers.size(), 0);
+  for (size_t b = 0; b < late.size(); ++b) {
+    late[b] = storage_bytes(program.buffers[b]).contains(SymbolKind::unbacked);
+  }
+  for (const loops::Node& n : program.nodes) {
+    if (!n.dynamic) continue;
+    for (const loops::Operand& o : n.results) late[o.buffer] = 1;
+  }
+  return late;
+}
+
 std::vector<std::vector<int32_t>> group_dependences(const std::vector<Group>& groups,
                                                     const std::vector<std::vector<int32_t>>& dependences) {
   std::vector<int32_t> group_of(dependences.size(), -1);
@@ -140,9 +152,10 @@ int64_t aligned(int64_t bytes) {
 std::vector<Slot> lifetimes(const loops::Program& program, const Schedule& schedule) {
   std::vector<Slot> out;
   std::map<BufferId, size_t> at;
+  const std::vector<char> late = late_buffers(program);
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     for (BufferId b : touched_buffers(program, schedule.groups[g])) {
-      if (program.buffers[b].role != BufferRole::intermediate) continue;
+      if (program.buffers[b].role != BufferRole::intermediate || late[b]) continue;
       const auto [found, added] = at.emplace(b, out.size());
       const int32_t now = static_cast<int32_t>(g);
       if (added) out.push_back({b, 0, storage_bytes(program.buffers[b]), now, now});

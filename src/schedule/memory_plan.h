@@ -12,6 +12,10 @@ inline constexpr int64_t kSlotAlignment = 64;
 /// Bytes from element 0 to the end of the last element of `buffer`.
 Expr storage_bytes(const loops::Buffer& buffer);
 
+/// By buffer: whether its memory is allocated apart when it is first written, because a size that only data
+/// determines is in it, or because the function that writes it allocates it.
+std::vector<char> late_buffers(const loops::Program& program);
+
 /// For every group the groups that must run before it; `groups` in any order.
 std::vector<std::vector<int32_t>> group_dependences(const std::vector<Group>& groups,
                                                     const std::vector<std::vector<int32_t>>& dependences);

@@ -8,8 +8,9 @@ namespace stax {
 
 int32_t ExprProgram::add(Expr e) {
   if (const auto known = known_.find(e); known != known_.end()) return known->second;
-  const auto fresh = [&](int64_t value) {
+  const auto fresh = [&](int64_t value, int32_t stage = 0) {
     initial_.push_back(value);
+    stages_.push_back(stage);
     return static_cast<int32_t>(initial_.size()) - 1;
   };
   int32_t at = -1;
@@ -18,7 +19,7 @@ int32_t ExprProgram::add(Expr e) {
       at = fresh(e.value());
       break;
     case ExprKind::symbol:
-      at = fresh(0);
+      at = fresh(0, symbol_stages_.contains(e.symbol()) ? symbol_stages_.at(e.symbol()) : 0);
       symbols_.emplace_back(e.symbol(), at);
       break;
     case ExprKind::add:
@@ -29,8 +30,10 @@ int32_t ExprProgram::add(Expr e) {
     case ExprKind::max:
       at = add(e.args()[0]);
       for (const Expr operand : e.args().subspan(1)) {
-        const int32_t other = add(operand), to = fresh(0);
-        steps_.push_back({e.kind(), to, at, other});
+        const int32_t other = add(operand);
+        const int32_t stage = std::max(stages_[at], stages_[other]), to = fresh(0, stage);
+        if (static_cast<size_t>(stage) >= steps_.size()) steps_.resize(static_cast<size_t>(stage) + 1);
+        steps_[static_cast<size_t>(stage)].push_back({e.kind(), to, at, other});
         at = to;
       }
       break;
@@ -39,9 +42,10 @@ int32_t ExprProgram::add(Expr e) {
   return at;
 }
 
-bool ExprProgram::run(int64_t* registers) const {
+bool ExprProgram::run(int64_t* registers, int32_t stage) const {
   bool fine = true;
-  for (const Step& step : steps_) {
+  if (static_cast<size_t>(stage) >= steps_.size()) return fine;
+  for (const Step& step : steps_[static_cast<size_t>(stage)]) {
     const int64_t a = registers[step.a], b = registers[step.b];
     int64_t& to = registers[step.to];
     switch (step.kind) {

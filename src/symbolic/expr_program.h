@@ -2,6 +2,7 @@
 // sizes of results, extents of launches.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <unordered_map>
@@ -21,6 +22,9 @@ namespace stax {
 ///   if (program.run(registers.data())) use(registers[area]);
 class ExprProgram {
  public:
+  /// `symbol` gets its value only before stage `stage` of a run (others: 0). Before the first add() that has
+  /// it.
+  void set_stage(Symbol symbol, int32_t stage) { symbol_stages_[symbol] = stage; }
   /// The register that holds the value of `e` after a run.
   int32_t add(Expr e);
   /// Registers before a run: constants have their values, all others 0.
@@ -28,11 +32,13 @@ class ExprProgram {
   size_t size() const { return initial_.size(); }
   /// The symbols in the expressions, in order of first use, and their registers, which the caller fills.
   std::span<const std::pair<Symbol, int32_t>> symbols() const { return symbols_; }
-  bool empty() const { return steps_.empty(); }
+  bool empty() const {
+    return std::ranges::all_of(steps_, [](const auto& s) { return s.empty(); });
+  }
 
-  /// Fills the registers. False where a value leaves int64 or a divisor is 0; which registers are filled then
-  /// is undefined.
-  bool run(int64_t* registers) const;
+  /// Fills the registers whose symbols have their values by that stage, and not by an earlier one. False
+  /// where a value leaves int64 or a divisor is 0; which registers are filled then is undefined.
+  bool run(int64_t* registers, int32_t stage = 0) const;
 
  private:
   struct Step {
@@ -42,7 +48,9 @@ class ExprProgram {
 
   std::vector<int64_t> initial_;
   std::vector<std::pair<Symbol, int32_t>> symbols_;
-  std::vector<Step> steps_;
+  std::vector<std::vector<Step>> steps_;  // by stage
+  std::vector<int32_t> stages_;           // of registers
+  std::unordered_map<Symbol, int32_t> symbol_stages_;
   std::unordered_map<Expr, int32_t> known_;
 };
 

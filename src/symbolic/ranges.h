@@ -70,6 +70,8 @@ inline Condition ge(Expr a, Expr b) {
   return {Relation::le, b, a};
 }
 
+bool holds(Relation relation, int64_t left, int64_t right);
+
 /// True or false where the ranges decide it for every value, otherwise nothing.
 std::optional<bool> decide(const Condition& condition, const Ranges& ranges);
 

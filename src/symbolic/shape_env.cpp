@@ -51,7 +51,7 @@ void ShapeEnv::bound(Symbol symbol, const Interval& interval) {
 
 std::optional<bool> ShapeEnv::decide_without_hint(const Condition& condition) const {
   if (std::optional<bool> answer = stax::decide(condition, ranges_)) return answer;
-  if (guards_.empty()) return std::nullopt;
+  if (guards_.empty() && !learned_) return std::nullopt;
   try {
     return decide_with_guards(condition);
   } catch (const UserError&) {
@@ -122,8 +122,6 @@ bool ShapeEnv::proves(const Condition& condition) const {
   return decide_without_hint(condition).value_or(false);
 }
 
-namespace {
-
 bool holds(Relation relation, int64_t left, int64_t right) {
   switch (relation) {
     case Relation::eq:
@@ -138,31 +136,101 @@ bool holds(Relation relation, int64_t left, int64_t right) {
   return false;
 }
 
-}  // namespace
-
-bool ShapeEnv::decide(const Condition& condition, const std::string& where) {
-  if (std::optional<bool> answer = decide_without_hint(condition)) return *answer;
+std::optional<bool> ShapeEnv::decided(const Condition& condition, const std::string& where) {
+  if (std::optional<bool> answer = decide_without_hint(condition)) return answer;
   std::optional<int64_t> left = hint(condition.left), right = hint(condition.right);
-  STAX_CHECK(left && right,
-             "{}{} is undetermined: it depends on a size that only data determines, and the known ranges do "
-             "not decide "
-             "it; state what holds with check(condition, message)",
-             where.empty() ? "" : where + ": ", condition.str());
+  if (!left || !right) return std::nullopt;
   bool answer = holds(condition.relation, *left, *right);
   guards_.push_back({answer ? condition : condition.negated(), where});
   learn(guards_.back().condition);
   return answer;
 }
 
+bool ShapeEnv::decide(const Condition& condition, const std::string& where) {
+  if (std::optional<bool> answer = decided(condition, where)) return *answer;
+  throw UndeterminedError((where.empty() ? "" : where + ": ") + undetermined_text(condition));
+}
+
+bool ShapeEnv::expect(const Condition& condition) {
+  if (std::optional<bool> answer = decided(condition)) return *answer;
+  assertions_.push_back({condition, asker_.empty() ? "" : asker_ + " needs it", {}});
+  assume(condition);
+  return true;
+}
+
+void ShapeEnv::assume(const Condition& condition) {
+  learned_ = true;
+  learn(condition);
+}
+
+void ShapeEnv::check(const Condition& condition, std::string words, std::string where) {
+  const std::optional<bool> known = decide_without_hint(condition);
+  if (known == true) return;
+  Assertion assertion{condition, std::move(words), std::move(where)};
+  const std::optional<int64_t> left = hint(condition.left), right = hint(condition.right);
+  if (left && right && !holds(condition.relation, *left, *right)) {
+    throw UserError(failure_text(assertion, [&](Symbol s) { return *hint(s); }));
+  }
+  if (known == false) {
+    throw UserError("check(" + condition.str() + ") can never hold: " + undetermined_text(condition));
+  }
+  assertions_.push_back(std::move(assertion));
+  assume(condition);
+}
+
+std::string ShapeEnv::known_text(Symbol symbol) const {
+  std::string text = symbol.str() + " in " + interval(symbol).str();
+  if (const auto equal = equal_to_.find(symbol); equal != equal_to_.end()) {
+    text += ", " + symbol.str() + " == " + equal->second.str();
+  }
+  for (const Condition& fact : facts_) {
+    if (fact.left.contains(symbol) || fact.right.contains(symbol)) text += ", " + fact.str();
+  }
+  return text;
+}
+
+std::string ShapeEnv::undetermined_text(const Condition& condition) const {
+  std::string known;
+  for (const Expr e : {condition.left, condition.right}) {
+    for (const Symbol symbol : e.symbols()) {
+      if (symbol.kind != SymbolKind::unbacked) continue;
+      const std::string text = known_text(symbol);
+      if (known.find(text) == std::string::npos) known += (known.empty() ? "" : "; ") + text;
+    }
+  }
+  return condition.str() + " is undetermined: only data determines its sizes, of which is known: " + known +
+         ". stax::check(" + condition.str() + ") before it would settle it, or stax::check(" +
+         condition.negated().str() + ")";
+}
+
 int64_t ShapeEnv::specialize(Expr e, const std::string& where) {
   if (const auto constant = e.constant()) return *constant;
+  if (const auto constant = replace_equals(e).constant()) return *constant;
   const std::optional<int64_t> value = hint(e);
-  STAX_CHECK(value,
-             "{}the size {} is needed as a number, but only data determines it; keep it symbolic, or return "
-             "what depends on it",
-             where.empty() ? "" : where + ": ", e.str());
+  if (!value) {
+    throw UndeterminedError(
+        (where.empty() ? "" : where + ": ") + "the size " + e.str() +
+        " is needed as a number, but only data determines it; keep it symbolic, or state its value "
+        "with stax::check(" +
+        e.str() + " == value)");
+  }
   decide(eq(e, *value), where);
   return *value;
+}
+
+std::string failure_text(const Assertion& assertion, const std::function<int64_t(Symbol)>& value_of) {
+  const Condition& condition = assertion.condition;
+  std::string text = assertion.where.empty() ? "" : assertion.where + ": ";
+  text += "check failed: " + condition.str();
+  if (!assertion.words.empty()) text += " (" + assertion.words + ")";
+  std::string values;
+  for (const Expr e : {condition.left, condition.right}) {
+    for (const Symbol symbol : e.symbols()) {
+      const std::string value = symbol.str() + " = " + std::to_string(value_of(symbol));
+      if (values.find(value) == std::string::npos) values += (values.empty() ? ", with " : ", ") + value;
+    }
+  }
+  return text + values;
 }
 
 namespace {

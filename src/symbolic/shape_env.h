@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stax/error.h"
+#include "symbolic/assertion.h"
 #include "symbolic/ranges.h"
 
 namespace stax {
@@ -14,6 +16,12 @@ namespace stax {
 struct Guard {
   Condition condition;
   std::string where;  // file:line, or empty
+};
+
+/// A decision about sizes that only data determines, which what is known of them does not settle.
+class UndeterminedError : public UserError {
+ public:
+  using UserError::UserError;
 };
 
 /// Symbols with range and hint, and the guards recorded so far. Sizes of a fixed-shape program are constants,
@@ -31,8 +39,33 @@ class ShapeEnv {
 
   /// Decides for the compiler or the user's program: from the ranges and the recorded guards where possible,
   /// otherwise by the hints, which records a guard. A condition that involves a symbol without hint and is
-  /// undetermined raises UserError.
+  /// undetermined raises UndeterminedError.
   bool decide(const Condition& condition, const std::string& where = {});
+  /// decide(), but nothing where it would raise.
+  std::optional<bool> decided(const Condition& condition, const std::string& where = {});
+  /// Whether it is decided to hold. For choices where the answer "no" is right for every value.
+  bool surely(const Condition& condition) { return decided(condition).value_or(false); }
+  /// For what a call has to satisfy: as decide(), but an undetermined condition becomes a run-time assertion,
+  /// and counts as true.
+  bool expect(const Condition& condition);
+  /// A fact that holds whatever the data are.
+  void assume(const Condition& condition);
+  /// A run-time assertion, from here on a fact. UserError where the hints or known facts violate it.
+  void check(const Condition& condition, std::string words, std::string where);
+  const std::vector<Assertion>& assertions() const { return assertions_; }
+  /// Drops the assertions after the first `count`: what a call left that is made otherwise.
+  void forget_assertions(size_t count) { assertions_.resize(count); }
+  /// The operator whose rules ask now, for the words of its assertions.
+  void set_asker(std::string op) { asker_ = std::move(op); }
+  /// How many symbols of kind unbacked there are.
+  size_t late_symbols() const {
+    const auto found = next_number_.find(static_cast<int>(SymbolKind::unbacked));
+    return found == next_number_.end() ? 0 : static_cast<size_t>(found->second);
+  }
+  /// The value of a symbol without hint, once it is known.
+  void set_value(Symbol symbol, int64_t value) { hints_[symbol] = value; }
+  /// Why `condition` is undetermined: what is known of its symbols, and which check() would settle it.
+  std::string undetermined_text(const Condition& condition) const;
   /// The number that `e` has by the hints, with the guard that it has it. UserError where a symbol without
   /// hint is in it.
   int64_t specialize(Expr e, const std::string& where = {});
@@ -51,6 +84,7 @@ class ShapeEnv {
   void bound(Symbol symbol, const Interval& interval);
   Interval interval(Symbol symbol) const;
   Expr replace_equals(Expr e) const;
+  std::string known_text(Symbol symbol) const;
 
   std::unordered_map<Symbol, std::optional<int64_t>> hints_;
   std::unordered_map<int, int32_t> next_number_;
@@ -61,6 +95,9 @@ class ShapeEnv {
   std::unordered_map<Symbol, Expr> equal_to_;
   std::unordered_map<Symbol, Interval> bounds_;
   std::vector<Condition> facts_;
+  std::vector<Assertion> assertions_;
+  std::string asker_;
+  bool learned_ = false;  // a fact that is no guard
 };
 
 }  // namespace stax

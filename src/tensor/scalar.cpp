@@ -13,6 +13,10 @@ Scalar Scalar::read() const {
   return traced_->concrete(std::source_location::current()).item(std::source_location::current());
 }
 
+SymInt Scalar::toSymInt() const {
+  return traced_ ? traced_->sym_item(std::source_location::current()) : integer_;
+}
+
 std::string Scalar::str() const {
   if (traced_) return "<value of the trace>";
   switch (kind_) {

@@ -3,6 +3,7 @@
 #include <bit>
 #include <ostream>
 
+#include "stax/check.h"
 #include "support/check.h"
 
 namespace stax {
@@ -111,6 +112,19 @@ std::string SymInt::str() const {
 std::string SymBool::str() const {
   if (!symbolic_) return value_ ? "True" : "False";
   return left_.str() + " " + relation_text(static_cast<Relation>(relation_)) + " " + right_.str();
+}
+
+void check(const SymBool& condition, std::string_view words, const std::source_location& where) {
+  if (condition.is_symbolic()) {
+    SymbolicContext* context = symbolic_context();
+    STAX_CHECK(context != nullptr,
+               "check({}): a symbolic size is used outside the trace that it belongs to; sizes of traced "
+               "tensors may not leave the traced function",
+               condition.str());
+    return context->check(to_condition(condition), words, where);
+  }
+  STAX_CHECK(condition, "{}:{}: check failed{}{}", where.file_name(), where.line(), words.empty() ? "" : ": ",
+             words);
 }
 
 SymInt sym_ite(const SymBool& condition, const SymInt& a, const SymInt& b) {

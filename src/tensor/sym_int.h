@@ -2,6 +2,7 @@
 #pragma once
 
 #include <source_location>
+#include <string_view>
 #include <vector>
 
 #include "stax/lists.h"
@@ -30,6 +31,9 @@ class SymbolicContext {
   virtual int64_t fix(Expr value) = 0;
   /// Decides a condition; the trace records the guard.
   virtual bool decide(const Condition& condition) = 0;
+  /// States a condition: a run-time check of the compiled program.
+  virtual void check(const Condition& condition, std::string_view words,
+                     const std::source_location& where) = 0;
   /// What stands for a tensor that was just made of the program's numbers.
   virtual Tensor constant(const Tensor& made);
   /// The program is about to read the elements of a tensor with memory.

@@ -35,6 +35,10 @@ SymInt TensorImpl::numel() const {
   return count;
 }
 
+SymInt TensorImpl::sym_item(const std::source_location& where) {
+  return concrete(where).item(where).integer();
+}
+
 bool StridedImpl::is_contiguous() const {
   int64_t expected = 1;
   bool contiguous = true;

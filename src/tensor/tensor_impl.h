@@ -62,6 +62,8 @@ class TensorImpl {
   virtual bool is_traced() const { return false; }
   /// The only element as a number: traced tensors return a symbolic Scalar.
   virtual Scalar item(const std::source_location& where) = 0;
+  /// The only element, an integer, as a size: traced tensors return a symbol without hint.
+  virtual SymInt sym_item(const std::source_location& where);
   /// Called when the user's program asks for a length.
   virtual void on_size_read(int64_t /*dim*/, const std::source_location& /*where*/) {}
   /// Called when the user's program asks for the storage offset.

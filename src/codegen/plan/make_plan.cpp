@@ -2,6 +2,7 @@
 #include <set>
 
 #include "codegen/plan/plan.h"
+#include "schedule/memory_plan.h"
 #include "support/check.h"
 
 namespace stax::codegen {
@@ -30,6 +31,13 @@ class PlanBuilder {
     for (size_t k = 0; k < program_.inputs.size(); ++k) {
       plan_.instructions.push_back(CheckInput{static_cast<int32_t>(k)});
     }
+    plan_.assertions = program_.assertions;
+    late_ = schedule::late_buffers(program_);
+    checked_.assign(plan_.assertions.size(), 0);
+    for (const loops::Node& n : program_.nodes) {
+      for (const loops::ResultBinding& b : n.binds) waiting_.insert(b.symbol);
+    }
+    check_assertions();
     if (!schedule_.slots.empty()) plan_.instructions.push_back(AllocateArena{});
     find_last_uses();
     for (size_t g = 0; g < schedule_.groups.size(); ++g) add_group(static_cast<int32_t>(g));
@@ -56,6 +64,29 @@ class PlanBuilder {
     if (allocated_.insert(b).second) plan_.instructions.push_back(AllocateOutput{b});
   }
 
+  /// Those whose symbols have values by now.
+  void check_assertions() {
+    for (size_t k = 0; k < checked_.size(); ++k) {
+      const Condition& c = plan_.assertions[k].condition;
+      const auto waits = [&](Expr e) {
+        return std::ranges::any_of(e.symbols(), [&](Symbol s) { return waiting_.contains(s); });
+      };
+      if (checked_[k] || waits(c.left) || waits(c.right)) continue;
+      checked_[k] = 1;
+      plan_.instructions.push_back(CheckAssertion{static_cast<int32_t>(k)});
+    }
+  }
+
+  void call_external(const std::string& name, const loops::Node& n) {
+    if (n.dynamic) {
+      for (const loops::Operand& o : n.results) allocated_.insert(o.buffer);
+    }
+    plan_.instructions.push_back(CallExternal{static_cast<int32_t>(plan_.externals.size())});
+    plan_.externals.push_back({name, n.function, n.arguments, n.results, n.dynamic, n.binds});
+    for (const loops::ResultBinding& b : n.binds) waiting_.erase(b.symbol);
+    if (!n.binds.empty()) check_assertions();
+  }
+
   void add_group(int32_t number) {
     const schedule::Group& group = schedule_.groups[number];
     for (size_t s = 0; s < schedule_.slots.size(); ++s) {
@@ -64,13 +95,18 @@ class PlanBuilder {
       }
     }
     const std::vector<BufferId> used = touched(group);
+    const loops::Node* external = group.external ? &program_.nodes[group.members[0].node] : nullptr;
     for (BufferId b : used) {
+      const bool own = external != nullptr && external->dynamic &&
+                       std::ranges::any_of(external->results, [&](const auto& o) { return o.buffer == b; });
+      if (own) continue;
       if (program_.buffers[b].role == BufferRole::output) allocate_output(b);
+      if (program_.buffers[b].role == BufferRole::intermediate && late_[b] && allocated_.insert(b).second) {
+        plan_.instructions.push_back(AllocateLate{b});
+      }
     }
-    if (group.external) {
-      const loops::Node& n = program_.nodes[group.members[0].node];
-      plan_.instructions.push_back(CallExternal{static_cast<int32_t>(plan_.externals.size())});
-      plan_.externals.push_back({group.name, n.function, n.arguments, n.results});
+    if (external != nullptr) {
+      call_external(group.name, *external);
     } else {
       STAX_ASSERT(next_kernel_ < kernels_.size(), "[plan] no kernel for group {}", group.name);
       plan_.instructions.push_back(Launch{static_cast<int32_t>(plan_.kernels.size())});
@@ -89,6 +125,8 @@ class PlanBuilder {
   size_t next_kernel_ = 0;
   std::vector<int32_t> last_use_;  // by buffer: the last group that touches it
   std::set<BufferId> allocated_;
+  std::vector<char> late_, checked_;  // by buffer; by assertion
+  std::set<Symbol> waiting_;          // for a result that gives it its value
   Plan plan_;
 };
 

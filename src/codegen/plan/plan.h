@@ -37,6 +37,14 @@ struct Launch {
 struct CallExternal {
   int32_t call = 0;  // position in Plan::externals
 };
+/// Memory of its own for an intermediate whose size only data determines.
+struct AllocateLate {
+  loops::BufferId buffer = -1;
+};
+/// Raises UserError unless the condition holds. All its symbols have values by now.
+struct CheckAssertion {
+  int32_t assertion = 0;  // position in Plan::assertions
+};
 /// The last use of an intermediate or an argument lies behind.
 struct Free {
   loops::BufferId buffer = -1;
@@ -44,7 +52,7 @@ struct Free {
 struct Return {};
 
 using Instruction = std::variant<BindSymbol, CheckInput, AllocateArena, AllocateSlot, AllocateOutput, Launch,
-                                 CallExternal, Free, Return>;
+                                 CallExternal, AllocateLate, CheckAssertion, Free, Return>;
 
 /// A kernel of the plan; `entry` is set once the source is compiled and loaded.
 struct PlanKernel {
@@ -57,6 +65,9 @@ struct PlanExternal {
   std::string name, function;
   std::vector<Argument<loops::Operand>> arguments;
   std::vector<loops::Operand> results;
+  /// The function allocates its results, which give `binds` their values.
+  bool dynamic = false;
+  std::vector<loops::ResultBinding> binds;
 };
 
 struct Plan {
@@ -68,6 +79,7 @@ struct Plan {
   Expr arena_bytes;
   std::vector<PlanKernel> kernels;  // in the order of their launches
   std::vector<PlanExternal> externals;
+  std::vector<Assertion> assertions;
   std::vector<Instruction> instructions;
   std::shared_ptr<const void> module;  // keeps the code behind the entries loaded
 

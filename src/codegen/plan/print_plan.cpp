@@ -81,8 +81,28 @@ class Printer {
     for (const auto& a : call.arguments) args += argument(a) + ", ";
     std::string results;
     for (size_t k = 0; k < call.results.size(); ++k) results += (k ? ", " : "") + operand(call.results[k]);
+    if (call.dynamic) return write_dynamic(call, args);
     if (call.results.size() != 1) results = "(" + results + ")";
     line("extern_kernels.{}({}out={})", call.function, args, results);
+  }
+  void write_dynamic(const PlanExternal& call, const std::string& args) {
+    std::string results;
+    for (const loops::Operand& o : call.results) results += (results.empty() ? "" : ", ") + name(o.buffer);
+    line("{} = dynamic_kernels.{}({})", results, call.function,
+         args.empty() ? args : args.substr(0, args.size() - 2));
+    for (const loops::ResultBinding& b : call.binds) {
+      const std::string& from = name(call.results[b.result].buffer);
+      if (b.dim < 0) {
+        line("{} = {}.item()", b.symbol.str(), from);
+      } else {
+        line("{} = {}.size({})", b.symbol.str(), from, b.dim);
+      }
+    }
+  }
+  void write(const AllocateLate& i) { line("{}", empty_strided(i.buffer)); }
+  void write(const CheckAssertion& i) {
+    const Assertion& a = plan_.assertions[i.assertion];
+    line("assert {}{}", a.condition.str(), a.words.empty() ? "" : ", '" + a.words + "'");
   }
   void write(const Free& i) { line("del {}", name(i.buffer)); }
   void write(const Return&) {
