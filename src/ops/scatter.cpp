@@ -293,7 +293,7 @@ Lazies lower_mask_put(Lowering& lowering, const LazyArgs& args) {
     const size_t skip = region.size() - values.sizes.size();
     Index at;
     for (size_t d = 0; d < values.sizes.size(); ++d) {
-      if (lowering.env().decide(eq(values.sizes[d], 1))) {
+      if (lowering.env().surely(eq(values.sizes[d], 1))) {
         at.emplace_back(0);
       } else if (static_cast<int64_t>(skip + d) == first) {
         const V before = lowering.load(position, inner(i)) - lowering.constant(DType::int64, int64_t{1});
