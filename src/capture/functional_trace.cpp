@@ -124,7 +124,7 @@ int64_t FunctionalTrace::settled(Expr value) const {
 
 std::vector<int64_t> FunctionalTrace::fix(const std::vector<Expr>& list) {
   std::vector<int64_t> out;
-  for (const Expr e : list) out.push_back(fix(e));
+  for (const Expr e : list) out.push_back(env_->specialize(e));
   return out;
 }
 
@@ -416,14 +416,17 @@ std::vector<VarArg> FunctionalTrace::prepare(const graph::Op& op, const Argument
 
 std::vector<Tensor> FunctionalTrace::call(const graph::Op& op, Arguments arguments) {
   check_running();
-  if (op.schema.name == "as_strided") return {as_strided(arguments)};
   std::vector<Tensor> tensors;
-  std::vector<VarArg> args = prepare(op, arguments, tensors);
+  const bool by_strides = op.schema.name == "as_strided";
+  std::vector<VarArg> args;
+  if (!by_strides) args = prepare(op, arguments, tensors);
   // From here on: what preparing appends (replayed views) belongs to the arguments.
   const auto first = static_cast<NodeId>(graph_.nodes.size());
   const size_t assertions = env_->assertions().size();
+  const Expr random_count = random_count_;
   env_->set_asker(op.schema.name);
   try {
+    if (by_strides) return {as_strided(arguments)};
     const std::vector<Var> values = builder_.call_bound(op, std::move(args));
     number_random(first);
     return wrap(values, first, tensors);
@@ -431,6 +434,7 @@ std::vector<Tensor> FunctionalTrace::call(const graph::Op& op, Arguments argumen
     if (options_.refuse_reads) throw;
     graph_.nodes.resize(static_cast<size_t>(first));
     env_->forget_assertions(assertions);
+    random_count_ = random_count;
   }
   read({}, fmt::format("{}, which depends on a size that only data determines,", op.schema.name));
   return dispatch(op, std::move(arguments));
@@ -504,7 +508,8 @@ Tensor FunctionalTrace::as_strided(const Arguments& arguments) {
   const std::vector<Expr>& strides = arguments[2].integers();
   STAX_CHECK(sizes.size() == strides.size(), "as_strided: {} sizes but {} strides", sizes.size(),
              strides.size());
-  const int64_t offset = arguments[3].is_none() ? int64_t{self.offset()} : fix(arguments[3].integer());
+  const int64_t offset =
+      env_->specialize(arguments[3].is_none() ? to_expr(self.offset()) : arguments[3].integer());
   const auto [low, high] = reach(fix(sizes), fix(strides), offset);
   const auto [base_low, base_high] = reach_of(self.storage->meta, self.storage->start);
   const int64_t capacity = self.storage->exists() ? self.storage->capacity : base_high;
@@ -523,6 +528,17 @@ Tensor FunctionalTrace::as_strided(const Arguments& arguments) {
 
 void FunctionalTrace::write(const Tensor& self, const Tensor& source) {
   check_running();
+  env_->set_asker("an in-place write");
+  try {
+    return write_traced(self, source);
+  } catch (const UndeterminedError&) {
+    if (options_.refuse_reads) throw;
+  }
+  read({}, "a write that depends on a size that only data determines");
+  capture::write(self, source, "write");
+}
+
+void FunctionalTrace::write_traced(const Tensor& self, const Tensor& source) {
   Tensor self_holder, source_holder;
   TracedImpl& target = traced(self, self_holder);
   TracedImpl& from = traced(source, source_holder);
@@ -543,8 +559,8 @@ void FunctionalTrace::write(const Tensor& self, const Tensor& source) {
                   [&](const Var& v) { return overlaps_itself(*env_, v.meta()); })) {
     // A part of an expanded tensor, itself without overlap: there is no view to go back through, only memory.
     const TensorMeta meta = target.value.meta();
-    const int64_t offset = target.offset();
-    return write(as_strided({self_holder, meta.sizes, meta.strides, offset}), source_holder);
+    const int64_t offset = env_->specialize(to_expr(target.offset()));
+    return write_traced(as_strided({self_holder, meta.sizes, meta.strides, offset}), source_holder);
   }
   Var written = value(from);
   note_write(*storage, target, written);

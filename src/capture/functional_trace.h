@@ -100,6 +100,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   StoragePtr flatten(std::vector<StoragePtr> roots, int64_t low, int64_t high);
   void rebase(TracedStorage& from, const StoragePtr& to);
   Tensor as_strided(const Arguments& arguments);
+  void write_traced(const Tensor& self, const Tensor& source);
   void note_write(TracedStorage& storage, const TracedImpl& target, graph::Var source);
   std::vector<graph::VarArg> prepare(const graph::Op& op, const Arguments& arguments,
                                      std::vector<Tensor>& keep);

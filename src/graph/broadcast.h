@@ -13,8 +13,8 @@ inline bool repeats(ShapeEnv& env, Expr size, Expr result) {
   return size != result && !result.is(1) && env.surely(eq(size, 1));
 }
 
-/// Whether two shapes are equal. Sizes that are written otherwise are compared by their hints, with guards; that
-/// those are equal which only data determines, a run asserts.
+/// Whether two shapes are equal. Sizes that are written otherwise are compared by their hints, with guards;
+/// that those are equal which only data determines, a run asserts.
 inline bool same_sizes(ShapeEnv& env, const std::vector<Expr>& a, const std::vector<Expr>& b) {
   if (a.size() != b.size()) return false;
   for (size_t d = 0; d < a.size(); ++d) {

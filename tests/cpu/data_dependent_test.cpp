@@ -187,6 +187,51 @@ TEST(DataDependent, AddsResultsOfEqualCounts) {
   expect_one_artifact(compiled);
 }
 
+TEST(DataDependent, RunsWhatNeedsASizeAfterWhatGivesIt) {
+  // Three results over the same sum: what needs u0 only as a number must wait for it.
+  const auto compiled = compile(
+      [](const T& x) {
+        const T sums = (x + 1).sum(0);
+        const SymInt count = nonzero(sums).size(0);
+        return std::vector<T>{sums * count, full({count}, 2.0) + sums.sum(), sums + 1};
+      },
+      strict());
+  const std::vector<T> out = compiled(tensor({{1.f, -1.f}, {2.f, -1.f}}));  // sums 5, 0
+  expect_floats(out[0], {5, 0});
+  expect_floats(out[1], {7});
+  expect_floats(out[2], {6, 1});
+  const std::vector<T> none = compiled(tensor({{-1.f, -1.f}, {-1.f, -1.f}}));
+  expect_floats(none[0], {0, 0});
+  expect_floats(none[1], {});
+}
+
+TEST(DataDependent, WritesPartsOfKnownTensors) {
+  const auto compiled = compile(
+      [](const T& x, const T& n) {
+        const SymInt b = n.item().toSymInt();
+        check(b >= 0);
+        check(b <= x.size(0));
+        T y = x.clone();
+        y.index({Slice(None, b)}).mul_(10);
+        return y;
+      },
+      strict());
+  const T x = floats({1, 2, 3});
+  expect_floats(compiled(x, tensor(2)), {10, 20, 3});
+  expect_floats(compiled(x, tensor(0)), {1, 2, 3});
+  expect_floats(compiled(x, tensor(3)), {10, 20, 30});
+}
+
+TEST(DataDependent, RunsOnEagerlyWhereOnlyMemoryKnows) {
+  // as_strided needs its sizes as numbers.
+  const auto compiled = compile([](const T& x) {
+    const SymInt count = nonzero(x).size(0);
+    return x.clone().as_strided({count}, {1}) + 1;
+  });
+  expect_floats(compiled(floats({1, 0, 3})), {2, 1});
+  expect_floats(compiled(floats({0, 0, 3})), {1});
+}
+
 TEST(DataDependent, ServesEverySizeOfDynamicInputs) {
   const auto compiled = compile([](const T& x) { return masked_select(x, x > 0) + 1; },
                                 {.dynamic = true, .strict_native = true});
