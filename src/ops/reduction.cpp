@@ -534,7 +534,8 @@ std::vector<graph::Op> derived_rows() {
 
 Var row_max(Builder& b, const Var& x, const Exprs& dims) {
   bool decided = true;
-  for (const Expr d : dims) decided &= b.env().decided(gt(x.size(d.value()), 0)).has_value();
+  for (const Expr d : x.dim() == 0 ? Exprs{} : dims)
+    decided &= b.env().decided(gt(x.size(d.value()), 0)).has_value();
   return b.call(decided ? "amax" : "amax_or_lowest", {x, dims, true});
 }
 

@@ -122,6 +122,7 @@ struct RecordingTrace final : capture::Trace {
   Argument<Tensor> scalar_argument(const Scalar&) override { return {}; }
   int64_t fix(Expr) override { return 4; }
   bool decide(const Condition&) override { return true; }
+  void check(const Condition&, std::string_view, const std::source_location&) override {}
 };
 
 TEST(Trace, GetsEveryCallOfItsThread) {
