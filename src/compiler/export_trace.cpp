@@ -45,9 +45,12 @@ class Exporter {
     constraints_->take_over(*captured.env);
     constraints_->check_declarations(contract_);
     contract_.guards = captured.env->guards();
+    const std::vector<Assertion> checks = captured.env->assertions();
+    for (const Assertion& check : checks) contract_.guards.push_back({check.condition, check.where});
     constraints_->relax([&](const Condition& c) { return is_dispensable(captured, c); });
     for (size_t s = 0; s < contract_.symbols.size(); ++s) try_small(captured, static_cast<int32_t>(s));
     contract_.assertions = constraints_->assertions();
+    for (const Assertion& check : checks) contract_.assertions.push_back(compiler::ordered(check.condition));
     captured.env.reset();
     compiler::freeze(captured);
     // The layouts of frozen tensors may be others than those of the captured ones.
@@ -60,14 +63,9 @@ class Exporter {
 
  private:
   static void check_no_data(const Captured& captured) {
-    for (const graph::Node& node : captured.graph.nodes) {
-      for (const TensorMeta& meta : node.results) {
-        STAX_CHECK(std::ranges::none_of(meta.sizes, [](Expr e) { return e.contains(SymbolKind::unbacked); }),
-                   "export: the size of {} depends on data, which exported programs do not hold; return what "
-                   "it is computed from",
-                   node.name);
-      }
-    }
+    STAX_CHECK(captured.env->late_symbols() == 0,
+               "export: a size of the function depends on data, which exported programs do not hold; return "
+               "what it is computed from");
   }
 
   void fix_undeclared(size_t k) {

@@ -351,7 +351,10 @@ void PlanExecutor::Run::call_dynamic(int32_t k) {
     for (size_t d = sizes.size(); d-- > 1;)
       view.strides[d - 1] = view.strides[d] * std::max<int64_t>(sizes[d], 1);
     int64_t bytes = itemsize(dtype);
-    for (const int64_t size : sizes) bytes *= size;
+    bool overflow = false;
+    for (const int64_t size : sizes) overflow |= __builtin_mul_overflow(bytes, size, &bytes);
+    STAX_CHECK(!overflow, "[{}] the sizes [{}] of its result leave 64 bits", call.function,
+               fmt::join(sizes, ", "));
     const BufferId buffer = call.results[r].buffer;
     if (const int32_t output = prepared.outputs[r]; output >= 0) {
       OutputTensor& t = out_.tensors[output];

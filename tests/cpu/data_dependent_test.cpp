@@ -448,6 +448,20 @@ TEST(Check, IsNoGuardOverSizesOfInputs) {
   expect_part(error_of([&] { other(ones({7})); }), "at most five");
 }
 
+TEST(Check, IsAssertedByExportedPrograms) {
+  const auto e = export_program(
+      [](const T& x) {
+        check(x.size(0) <= 5, "at most five");
+        return x + 1;
+      },
+      std::tuple{ones({3})}, {{{0, Dim("n", {.min = 2, .max = 10})}}}, {.names = {"x"}});
+  expect_floats(e(ones({5})), {2, 2, 2, 2, 2});
+  expect_part(error_of([&] { e(ones({6})); }), "x.size()[0]");
+  // Sizes that data determine are not exported.
+  const auto rows = [](const T& x) { return nonzero(x); };
+  EXPECT_THROW(export_program(rows, std::tuple{ones({3})}, {}), UserError);
+}
+
 // ---- other ways to run ----
 
 TEST(DataDependent, RunsOperatorByOperator) {
