@@ -100,7 +100,7 @@ struct GraphLowering {
   std::vector<char> pinned;       // by node: it has to lie in memory as its meta says
   std::vector<int32_t> last_use;  // by node: the last that reads it
   std::vector<char> in_place;     // by node: a write through a view that may go into the old value's memory
-  std::set<Symbol> bound;        // by the results of dynamic nodes
+  std::set<Symbol> bound;         // by the results of dynamic nodes
   std::vector<std::vector<Expr>> wanted;  // by node: strides in which an external reader wants it, or none
 
   GraphLowering(const graph::OpTable& table, const Graph& graph, ShapeEnv& env, const Target& target)
