@@ -5,6 +5,7 @@
 #include <set>
 
 #include "compiler/export_state.h"
+#include "compiler/python_names.h"
 #include "support/check.h"
 #include "symbolic/node.h"
 
@@ -18,78 +19,6 @@ using graph::Op;
 using graph::Param;
 using graph::TensorMeta;
 using graph::Value;
-
-struct Infix {
-  std::string_view op, name, symbol;
-};
-constexpr Infix kInfix[] = {
-    {"add.Tensor", "add", "+"},     {"sub.Tensor", "sub", "-"},         {"mul.Tensor", "mul", "*"},
-    {"div.Tensor", "truediv", "/"}, {"pow.Tensor_Tensor", "pow", "**"}, {"pow.Tensor_Scalar", "pow", "**"},
-    {"pow.Scalar", "pow", "**"},    {"remainder.Tensor", "mod", "%"},   {"matmul", "matmul", "@"},
-    {"mm", "matmul", "@"},          {"eq.Tensor", "eq", "=="},          {"ne.Tensor", "ne", "!="},
-    {"lt.Tensor", "lt", "<"},       {"le.Tensor", "le", "<="},          {"gt.Tensor", "gt", ">"},
-    {"ge.Tensor", "ge", ">="},
-};
-
-/// Operators whose Python home is nn.functional.
-const std::set<std::string_view>& neural() {
-  static const std::set<std::string_view> names = {"relu",
-                                                   "relu6",
-                                                   "gelu",
-                                                   "silu",
-                                                   "mish",
-                                                   "elu",
-                                                   "selu",
-                                                   "celu",
-                                                   "leaky_relu",
-                                                   "prelu",
-                                                   "softplus",
-                                                   "softsign",
-                                                   "hardtanh",
-                                                   "hardswish",
-                                                   "hardsigmoid",
-                                                   "hardshrink",
-                                                   "softshrink",
-                                                   "tanhshrink",
-                                                   "logsigmoid",
-                                                   "threshold",
-                                                   "glu",
-                                                   "layer_norm",
-                                                   "rms_norm",
-                                                   "group_norm",
-                                                   "batch_norm",
-                                                   "linear",
-                                                   "embedding",
-                                                   "conv1d",
-                                                   "conv2d",
-                                                   "conv3d",
-                                                   "max_pool1d",
-                                                   "max_pool2d",
-                                                   "max_pool3d",
-                                                   "avg_pool1d",
-                                                   "avg_pool2d",
-                                                   "avg_pool3d",
-                                                   "interpolate",
-                                                   "pad",
-                                                   "one_hot",
-                                                   "dropout",
-                                                   "scaled_dot_product_attention"};
-  return names;
-}
-
-/// Names that Python has already, and its keywords: they get a number.
-const std::set<std::string_view>& reserved() {
-  static const std::set<std::string_view> names = {
-      "abs",     "all",    "any",    "bin",    "bool",  "bytes",  "chr",     "complex",  "dict",   "dir",
-      "divmod",  "eval",   "exec",   "filter", "float", "format", "getattr", "hash",     "hex",    "id",
-      "input",   "int",    "iter",   "len",    "list",  "map",    "max",     "min",      "next",   "object",
-      "oct",     "open",   "ord",    "pow",    "print", "range",  "repr",    "reversed", "round",  "set",
-      "setattr", "slice",  "sorted", "str",    "sum",   "super",  "tuple",   "type",     "vars",   "zip",
-      "and",     "as",     "assert", "class",  "def",   "del",    "elif",    "else",     "except", "for",
-      "from",    "global", "if",     "import", "in",    "is",     "lambda",  "not",      "or",     "pass",
-      "raise",   "return", "try",    "while",  "with",  "yield"};
-  return names;
-}
 
 class ProgramText {
  public:
@@ -116,7 +45,7 @@ class ProgramText {
 
   std::string unique(const std::string& base) {
     std::string name = base;
-    for (int k = 0; reserved().contains(name) || !used_.insert(name).second; ++k) {
+    for (int k = 0; is_python_name(name) || !used_.insert(name).second; ++k) {
       name = fmt::format("{}_{}", base, k);
     }
     return name;
@@ -321,23 +250,22 @@ class ProgramText {
   std::string call(const Node& node) {
     const graph::Schema& schema = node.op->schema;
     const std::string full = schema.full_name();
-    for (const Infix& infix : kInfix) {
-      if (infix.op != full || !is_plain(node)) continue;
+    if (const std::optional<Infix> infix = infix_of(full); infix && is_plain(node)) {
       const std::string a = argument(node.args[0], schema.params[0]);
       const std::string b = argument(node.args[1], schema.params[1]);
-      return binary(std::string(infix.name).c_str(), a, std::string(infix.symbol).c_str(), b);
+      return binary(infix->name, a, infix->symbol, b);
     }
     if (full == "neg") {
       const std::string a = argument(node.args[0], schema.params[0]);
       return line("neg", [&] { return "-" + a; });
     }
     const bool method = !schema.params.empty() && schema.params[0].name == "self" && node.args[0].is_tensor();
-    if (method && !neural().contains(schema.name)) {
+    if (method && !is_neural(schema.name)) {
       const std::string self = argument(node.args[0], schema.params[0]), rest = arguments(node, 1);
       return line(schema.name, [&] { return fmt::format("{}.{}({})", self, schema.name, rest); });
     }
     const std::string all = arguments(node, 0);
-    const std::string home = neural().contains(schema.name) ? "stax_nn_functional_" : "stax_";
+    const std::string home = is_neural(schema.name) ? "stax_nn_functional_" : "stax_";
     return line(schema.name, [&] { return fmt::format("{}({})", function(home + schema.name), all); });
   }
   /// Everything past the two operands has its default.

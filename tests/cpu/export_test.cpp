@@ -114,6 +114,22 @@ TEST(Export, CollectsAllViolations) {
               HasSubstr("dimension 0 of arg1 is declared as 4*_m, got 13"));
 }
 
+TEST(Export, NarrowsTheNameBehindADerivedDim) {
+  const auto f = [](const T& x) { return x.size(0) > 32 && x.size(0) / 2 != 100 ? x + 1 : x; };
+  auto n = Dim("n", {.min = 1, .max = 100});
+  const std::string error = error_of([&] {
+    export_program(f, std::tuple{zeros({129})}, {{{0, 2 * n + 1}}});
+  });
+  // 2n + 1 > 32 from n = 16 on; (2n + 1)/2 = n is 100 at the end.
+  EXPECT_THAT(error, HasSubstr("    auto n = Dim(\"n\", {.min = 16, .max = 99});"));
+  auto fixed = Dim("n", {.min = 16, .max = 99});
+  const auto e = export_program(f, std::tuple{zeros({129})}, {{{0, 2 * fixed + 1}}});
+  expect_values(e(zeros({33})).tensors()[0].sum(), {}, {33});
+  EXPECT_THAT(error_of([&] { e(zeros({31})); }),
+              HasSubstr("n is declared within [16, 99], got 15 (the size is 31)"));
+  EXPECT_THAT(error_of([&] { e(zeros({34})); }), HasSubstr("which is not of that form"));
+}
+
 TEST(Export, RefusesToPinADeclaredDim) {
   auto n = Dim("n", {.min = 2, .max = 64});
   const auto reads = [](const T& x) {
