@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stax/error.h"
+#include "symbolic/expr_program.h"
 
 namespace stax {
 namespace {
@@ -106,6 +107,73 @@ TEST_F(ShapeEnvTest, SizesWithoutHint) {
   EXPECT_THAT([&] { env.decide(le(u, a), "model.cpp:9"); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("u0 <= s0"), HasSubstr("model.cpp:9"))));
   EXPECT_TRUE(env.guards().empty());
+}
+
+TEST_F(ShapeEnvTest, SaysWhatIsKnownOfAnUndeterminedDecision) {
+  Expr u = env.new_symbol(SymbolKind::unbacked, std::nullopt, Interval::of(0, 100));
+  Expr a = size(6);
+  env.assume(le(u, a));
+  EXPECT_EQ(env.decided(le(u, a)), true);
+  EXPECT_EQ(env.decided(lt(u, 4)), std::nullopt);
+  EXPECT_FALSE(env.surely(lt(u, 4)));
+  EXPECT_THAT([&] { env.decide(lt(u, 4)); },
+              ThrowsMessage<UndeterminedError>(AllOf(HasSubstr("u0 in [0, 100]"), HasSubstr("u0 <= s0"),
+                                                     HasSubstr("stax::check(u0 < 4)"),
+                                                     HasSubstr("stax::check(4 <= u0)"))));
+  EXPECT_TRUE(env.assertions().empty());
+}
+
+TEST_F(ShapeEnvTest, ExpectationsBecomeAssertionsOnce) {
+  Expr u = env.new_symbol(SymbolKind::unbacked, std::nullopt, Interval::of(0, 100));
+  Expr a = size(6);
+  env.set_asker("cat");
+  EXPECT_TRUE(env.expect(eq(u, a)));
+  EXPECT_TRUE(env.expect(eq(a, u)));
+  EXPECT_TRUE(env.proves(eq(2 * u, 2 * a)));
+  ASSERT_EQ(env.assertions().size(), 1u);
+  EXPECT_EQ(env.assertions()[0].condition, eq(u, a));
+  EXPECT_THAT(env.assertions()[0].words, HasSubstr("cat"));
+  // A condition over hints stays a decision.
+  EXPECT_FALSE(env.expect(lt(a, 5)));
+  EXPECT_EQ(env.assertions().size(), 1u);
+}
+
+TEST_F(ShapeEnvTest, ChecksAreFactsAndNoGuards) {
+  Expr u = env.new_symbol(SymbolKind::unbacked, std::nullopt, Interval{});
+  Expr a = size(6);
+  env.check(ge(u, 0), "a length", "f.cpp:3");
+  env.check(lt(u, a), "", "f.cpp:4");
+  EXPECT_TRUE(env.proves(le(u + 1, a)));
+  EXPECT_TRUE(env.proves(ge(u, 0)));
+  EXPECT_EQ(env.assertions().size(), 2u);
+  env.check(ge(u, -1), "", "");  // follows
+  EXPECT_EQ(env.assertions().size(), 2u);
+  EXPECT_THROW(env.check(lt(u, 0), "", ""), UserError);
+  EXPECT_THAT(
+      [&] { env.check(gt(a, 7), "too short", "f.cpp:5"); },
+      ThrowsMessage<UserError>(AllOf(HasSubstr("f.cpp:5"), HasSubstr("too short"), HasSubstr("s0 = 6"))));
+  EXPECT_TRUE(env.guards().empty());
+}
+
+TEST(ExprProgram, RunsInStages) {
+  const Expr a = Symbol{SymbolKind::size, 0}, u = Symbol{SymbolKind::unbacked, 0};
+  ExprProgram program;
+  program.set_stage({SymbolKind::unbacked, 0}, 1);
+  const int32_t early = program.add(a * 2), late = program.add(floor_div(a * 2, u) + a);
+  std::vector<int64_t> registers(program.initial().begin(), program.initial().end());
+  const auto set = [&](Symbol symbol, int64_t value) {
+    for (const auto& [s, at] : program.symbols()) {
+      if (s == symbol) registers[static_cast<size_t>(at)] = value;
+    }
+  };
+  set({SymbolKind::size, 0}, 6);
+  EXPECT_TRUE(program.run(registers.data()));  // no division by the symbol that has no value yet
+  EXPECT_EQ(registers[static_cast<size_t>(early)], 12);
+  set({SymbolKind::unbacked, 0}, 5);
+  EXPECT_TRUE(program.run(registers.data(), 1));
+  EXPECT_EQ(registers[static_cast<size_t>(late)], 8);
+  set({SymbolKind::unbacked, 0}, 0);
+  EXPECT_FALSE(program.run(registers.data(), 1));
 }
 
 TEST_F(ShapeEnvTest, NegationIsTheOpposite) {
