@@ -121,7 +121,8 @@ SliceRange slice_range(ShapeEnv& env, const std::vector<Expr>& sizes, const grap
   range.start = bound(args["start"], Expr(0));
   range.end = bound(args["end"], size);
   const std::optional<bool> empty = env.decided(le(range.end, range.start));
-  if (empty.value_or(true)) range.end = empty ? range.start : max(range.end, range.start);
+  if (empty == true) range.end = range.start;
+  if (!empty && !env.surely(le(range.start, range.end))) range.end = max(range.end, range.start);
   range.length = range.end == range.start ? Expr(0) : ceil_div(range.end - range.start, range.step);
   return range;
 }

@@ -222,6 +222,21 @@ TEST(DataDependent, WritesPartsOfKnownTensors) {
   expect_floats(compiled(x, tensor(3)), {10, 20, 30});
 }
 
+TEST(DataDependent, WritesWhatItFoundIntoTheFrontOfABuffer) {
+  const auto compiled = compile(
+      [](const T& x) {
+        const T found = masked_select(x, x > 0);
+        T out = full({4}, -1.0);
+        out.index({Slice(None, found.size(0))}).copy_(found);
+        return out;
+      },
+      strict());
+  expect_floats(compiled(floats({-5, 2, 0, 3})), {2, 3, -1, -1});
+  expect_floats(compiled(floats({-5, -2, 0, -3})), {-1, -1, -1, -1});
+  expect_floats(compiled(floats({5, 2, 1, 3})), {5, 2, 1, 3});
+  expect_one_artifact(compiled);
+}
+
 TEST(DataDependent, RunsOnEagerlyWhereOnlyMemoryKnows) {
   // as_strided needs its sizes as numbers.
   const auto compiled = compile([](const T& x) {
