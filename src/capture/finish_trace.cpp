@@ -95,7 +95,7 @@ void FunctionalTrace::find_used(Captured& out) const {
   const auto same_memory = [](const Tensor& a, const Tensor& b) {
     return a.impl()->storage_id() == b.impl()->storage_id();
   };
-  out.used.assign(arguments_.size(), 0);
+  out.used = used_;
   for (size_t k = 0; k < arguments_.size(); ++k) {
     for (const CapturedInput& input : out.inputs) {
       if (input.number >= 0) continue;

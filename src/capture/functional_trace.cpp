@@ -178,6 +178,7 @@ Tensor FunctionalTrace::argument(const Tensor& tensor, int32_t position, const T
   STAX_ASSERT(position == static_cast<int32_t>(arguments_.size()), "argument {} out of order", position);
   arguments_.push_back(unwrapped(tensor));
   offset_matters_.push_back(0);
+  used_.push_back(0);
   return lift(tensor, &meta);
 }
 
@@ -395,7 +396,9 @@ std::vector<VarArg> FunctionalTrace::prepare(const graph::Op& op, const Argument
     has_numbers |= number != nullptr;
     args.push_back(map_tensors<Var>(arguments[k], [&](const Tensor& tensor) {
       Tensor holder;
-      const Var v = value(traced(tensor, holder));
+      TracedImpl& impl = traced(tensor, holder);
+      note_use(*impl.storage);
+      const Var v = value(impl);
       keep.push_back(std::move(holder));
       return v;
     }));
@@ -629,6 +632,13 @@ Tensor FunctionalTrace::constant(const Tensor& made) {
   auto data = std::make_shared<std::vector<std::byte>>(impl.data(), impl.data() + bytes);
   const Var value = builder_.constant(meta_of(impl), std::move(data));
   return make(new_storage(value), {}, value);
+}
+
+void FunctionalTrace::note_use(const TracedStorage& storage) {
+  if (!storage.exists()) return;
+  for (size_t k = 0; k < arguments_.size(); ++k) {
+    if (arguments_[k].impl()->storage_id() == storage.memory.impl()->storage_id()) used_[k] = 1;
+  }
 }
 
 void FunctionalTrace::fix_offset(const TracedStorage& storage) {

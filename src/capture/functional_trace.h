@@ -75,6 +75,8 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   SymInt symbol_of(const TracedImpl& impl);
   /// The program asked where in its storage a tensor begins.
   void fix_offset(const TracedStorage& storage);
+  /// The program looked at a tensor over `storage`, or only at its sizes.
+  void note_use(const TracedStorage& storage);
   void fix_number(int32_t position) { number_matters_[static_cast<size_t>(position)] = 1; }
 
  private:
@@ -124,6 +126,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   std::vector<Tensor> arguments_;                         // concrete
   std::vector<Tensor> constants_;                         // concrete, kept while `lifted_` knows them
   std::vector<char> offset_matters_, number_matters_;
+  std::vector<char> used_;  // by tensor argument: something was asked of it
   Expr random_count_;
   std::map<std::pair<graph::NodeId, int32_t>, Expr> item_symbols_;  // of values that were asked for as sizes
   std::mutex live_mutex_;

@@ -68,6 +68,10 @@ const void* TracedImpl::storage_id() const {
   return storage->exists() ? storage->memory.impl()->storage_id() : storage.get();
 }
 
+void TracedImpl::on_size_read(int64_t, const std::source_location&) {
+  if (!memory.defined()) trace_->note_use(*storage);
+}
+
 void TracedImpl::on_offset_read() {
   if (!memory.defined()) trace_->fix_offset(*storage);
 }

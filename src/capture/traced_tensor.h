@@ -54,6 +54,7 @@ class TracedImpl final : public TensorImpl {
   SymInt sym_item(const std::source_location& where) override;
   const void* storage_id() const override;
   void on_offset_read() override;
+  void on_size_read(int64_t dim, const std::source_location& where) override;
 
   /// Takes over what the tensor became when the trace was read.
   void become(const Tensor& tensor);

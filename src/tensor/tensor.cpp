@@ -58,26 +58,36 @@ SymInt Tensor::size(int64_t dim, std::source_location where) const {
   impl.on_size_read(dim, where);
   return impl.sizes()[static_cast<size_t>(dim)];
 }
+namespace {
+
+/// `impl`, all of whose sizes and strides somebody looks at.
+TensorImpl& looked_at(TensorImpl& impl) {
+  impl.on_size_read(0, {});
+  return impl;
+}
+
+}  // namespace
+
 SizeList Tensor::sizes() const {
-  return checked(impl_).sizes();
+  return looked_at(checked(impl_)).sizes();
 }
 SymInt Tensor::stride(int64_t dim) const {
-  TensorImpl& impl = checked(impl_);
+  TensorImpl& impl = looked_at(checked(impl_));
   return impl.strides()[static_cast<size_t>(checked_dim(dim, impl.dim(), "stride"))];
 }
 SizeList Tensor::strides() const {
-  return checked(impl_).strides();
+  return looked_at(checked(impl_)).strides();
 }
 SymInt Tensor::storage_offset() const {
   checked(impl_).on_offset_read();
   return impl_->offset();
 }
 SymInt Tensor::numel() const {
-  return checked(impl_).numel();
+  return looked_at(checked(impl_)).numel();
 }
 
 bool Tensor::is_contiguous() const {
-  const TensorImpl& impl = checked(impl_);
+  const TensorImpl& impl = looked_at(checked(impl_));
   SymInt expected = 1;
   bool contiguous = true;
   for (int64_t d = impl.dim() - 1; d >= 0; --d) {

@@ -101,6 +101,17 @@ TEST(DynamicCompile, DoesNotLookAtTensorsThatAreNotRead) {
   EXPECT_EQ(traces, 1);
 }
 
+TEST(DynamicCompile, LooksAtTensorsOfWhichOnlyASizeIsRead) {
+  const auto f = compile([](const T& x, const T& y) { return x.sum() + full({y.size(0)}, 2.0); }, dynamic());
+  for (const int n : {3, 0, 5, 1, 3, 4}) {
+    expect_floats(f(ones({3}), zeros({n})), std::vector<float>(static_cast<size_t>(n), 5));
+  }
+  const auto g = compile([](const T& x, const T& y) { return zeros_like(y) + x.sum(); }, dynamic());
+  for (const int n : {3, 0, 5, 1, 3, 4}) {
+    expect_floats(g(ones({3}), zeros({n})), std::vector<float>(static_cast<size_t>(n), 3));
+  }
+}
+
 TEST(DynamicCompile, ChecksThatSizesWhichHappenedToBeEqualAre) {
   const auto f = compile([](const T& x, const T& y) { return cat({x, y}); }, dynamic());
   expect_floats(f(ones({3}), zeros({3})), {1, 1, 1, 0, 0, 0});

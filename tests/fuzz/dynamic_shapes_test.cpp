@@ -277,6 +277,13 @@ class DynamicShapes : public ::testing::TestWithParam<int64_t> {
     }
   }
 
+  static void print(const Function& f) {
+    for (const Function::Artifact& artifact : f.artifacts) {
+      fmt::print("{}  {}\n", artifact.program->captured().graph.str(),
+                 fmt::join(artifact.guards.conditions(), "\n  "));
+    }
+  }
+
   static void check(Function& f) {
     for (size_t k = 0; k < f.shapes.size(); ++k) {
       std::vector<int64_t> symbols;
@@ -308,6 +315,7 @@ TEST_P(DynamicShapes, ArtifactsAgreeWithEagerModeWhereTheirGuardsHold) {
     }
     for (int round = 0; round < kRounds; ++round) compile_round(functions);
     for (auto& f : functions) {
+      if (count == 1) print(*f);
       check(*f);
       checked += f->checked;
       artifacts += f->artifacts.size();
