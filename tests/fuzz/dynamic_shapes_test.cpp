@@ -20,7 +20,7 @@ namespace stax::fuzz {
 namespace {
 
 constexpr int64_t kShards = 4, kShapes = 20, kInModule = 40;
-constexpr int kRounds = 8;  // artifacts of one function
+constexpr int kRounds = 3;  // artifacts of one function
 
 /// The values of a function on the way.
 struct State {

@@ -323,7 +323,7 @@ void Passes::plan_parts(bool long_sums, int64_t limit) {
     const int64_t extent = likely_extent(reduction_extent(d));
     if (extent * inside > limit || (!reduction_extent(d).is_constant() && d == 0)) {
       parts_at_ = static_cast<int32_t>(d);
-      part_ = std::max<int64_t>(1, limit / inside);
+      part_ = std::max<int64_t>(1, limit / std::max<int64_t>(1, inside));
       return;
     }
     inside *= extent;
