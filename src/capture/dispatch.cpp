@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "ops/table.h"
+#include "support/call_stack.h"
 #include "support/check.h"
 #include "tensor/tensor_impl.h"
 
@@ -103,6 +104,18 @@ void write_eagerly(const Tensor& self, const Tensor& source, std::string_view na
   copy_elements(broadcast_view(strided(copy), target, name), target.view());
 }
 
+/// f(), whose user errors say where in the user's program they come from.
+template <class F>
+decltype(auto) placed(F&& f) {
+  try {
+    return f();
+  } catch (const PlacedError&) {
+    throw;
+  } catch (const UserError& error) {
+    throw PlacedError(error.what(), CallStack::take());
+  }
+}
+
 Tensor call_row(std::string_view name, Arguments arguments) {
   return dispatch_one(ops::table().at(name), std::move(arguments));
 }
@@ -134,16 +147,18 @@ EagerBackend& eager_backend() {
 }
 
 std::vector<Tensor> dispatch(const graph::Op& op, Arguments arguments) {
-  if (the_trace != nullptr) return the_trace->call(op, std::move(arguments));
-  refuse_traced(op, arguments);
-  if (the_suspended != nullptr) resolve_sizes(arguments);
-  try {
-    return eager_backend().call(op, arguments);
-  } catch (const std::bad_alloc&) {
-  } catch (const std::length_error&) {
-  }
-  throw_runtime_error(fmt::format(
-      "{}: out of memory; use smaller inputs, or check the numbers that sizes come from", op.schema.name));
+  return placed([&] {
+    if (the_trace != nullptr) return the_trace->call(op, std::move(arguments));
+    refuse_traced(op, arguments);
+    if (the_suspended != nullptr) resolve_sizes(arguments);
+    try {
+      return eager_backend().call(op, arguments);
+    } catch (const std::bad_alloc&) {
+    } catch (const std::length_error&) {
+    }
+    throw_runtime_error(fmt::format(
+        "{}: out of memory; use smaller inputs, or check the numbers that sizes come from", op.schema.name));
+  });
 }
 
 Tensor dispatch_one(const graph::Op& op, Arguments arguments) {
@@ -153,7 +168,9 @@ Tensor dispatch_one(const graph::Op& op, Arguments arguments) {
   return std::move(results[0]);
 }
 
-Tensor dispatch_in_place(const graph::Op& op, Arguments arguments, std::string_view name) {
+namespace {
+
+Tensor update(const graph::Op& op, Arguments arguments, std::string_view name) {
   STAX_CHECK(arguments.at(0).is_tensor(), "{}: expected a tensor to update, got a number", name);
   Tensor self = arguments.at(0).tensor();
   STAX_CHECK(self.defined(), "{}: an undefined tensor cannot be updated", name);
@@ -168,6 +185,12 @@ Tensor dispatch_in_place(const graph::Op& op, Arguments arguments, std::string_v
              shape_text(result), shape_text(self));
   write(self, result, name);
   return self;
+}
+
+}  // namespace
+
+Tensor dispatch_in_place(const graph::Op& op, Arguments arguments, std::string_view name) {
+  return placed([&] { return update(op, std::move(arguments), name); });
 }
 
 std::vector<Tensor> dispatch_out(const graph::Op& op, Arguments arguments, const std::vector<Tensor>& out) {
@@ -191,14 +214,13 @@ std::vector<Tensor> dispatch_out(const graph::Op& op, Arguments arguments, const
 
 void write(const Tensor& self, const Tensor& source, std::string_view name) {
   STAX_CHECK(self.defined() && source.defined(), "{}: an undefined tensor is an argument", name);
-  if (the_trace == nullptr) {
-    write_eagerly(self, source, name);
-    return;
-  }
-  Tensor value = source;
-  if (value.dtype() != self.dtype()) value = call_row("to.dtype", {value, self.dtype()});
-  if (!(value.sizes() == self.sizes())) value = call_row("expand", {value, to_exprs(self.sizes())});
-  the_trace->write(self, value);
+  placed([&] {
+    if (the_trace == nullptr) return write_eagerly(self, source, name);
+    Tensor value = source;
+    if (value.dtype() != self.dtype()) value = call_row("to.dtype", {value, self.dtype()});
+    if (!(value.sizes() == self.sizes())) value = call_row("expand", {value, to_exprs(self.sizes())});
+    the_trace->write(self, value);
+  });
 }
 
 }  // namespace capture

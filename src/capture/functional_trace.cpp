@@ -419,6 +419,7 @@ std::vector<VarArg> FunctionalTrace::prepare(const graph::Op& op, const Argument
 
 std::vector<Tensor> FunctionalTrace::call(const graph::Op& op, Arguments arguments) {
   check_running();
+  builder_.set_where(CallStack::take());
   std::vector<Tensor> tensors;
   const bool by_strides = op.schema.name == "as_strided";
   std::vector<VarArg> args;
@@ -531,6 +532,7 @@ Tensor FunctionalTrace::as_strided(const Arguments& arguments) {
 
 void FunctionalTrace::write(const Tensor& self, const Tensor& source) {
   check_running();
+  builder_.set_where(CallStack::take());
   env_->set_asker("an in-place write");
   try {
     return write_traced(self, source);

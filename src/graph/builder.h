@@ -50,7 +50,7 @@ class Builder {
   std::vector<Var> add_call(const Op& op, const std::vector<VarArg>& args, std::vector<TensorMeta> results);
 
   /// Place in the user's program that new nodes are credited to.
-  void set_where(std::string where) { where_ = std::move(where); }
+  void set_where(CallStack where) { where_ = std::move(where); }
 
  private:
   std::string unique_name(std::string_view base);
@@ -60,7 +60,7 @@ class Builder {
   const OpTable& table_;
   ShapeEnv& env_;
   Graph& graph_;
-  std::string where_;
+  CallStack where_;
   std::unordered_map<std::string, int32_t> name_counts_;
 };
 

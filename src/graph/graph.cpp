@@ -44,7 +44,7 @@ class Printer {
                             join(n.args, [this](const auto& a) { return argument(a); }));
         break;
     }
-    return n.where.empty() ? line : line + "  # " + n.where;
+    return line;
   }
 
  private:

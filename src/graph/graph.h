@@ -9,6 +9,7 @@
 
 #include "graph/meta.h"
 #include "graph/op.h"
+#include "support/call_stack.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::graph {
@@ -30,7 +31,7 @@ struct Node {
   std::vector<Argument<Value>> args;  // call, in schema order
   std::vector<TensorMeta> results;
   std::string name;                                    // "x", "add", "add_1": unique
-  std::string where;                                   // file:line in the user's program, or empty
+  CallStack where;                                     // call: where in the user's program it was made
   int32_t input = -1;                                  // input: its position
   std::shared_ptr<const std::vector<std::byte>> data;  // constant: row-major
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "loops/body.h"
+#include "support/call_stack.h"
 #include "symbolic/assertion.h"
 #include "tensor/argument.h"
 
@@ -53,6 +54,7 @@ struct Node {
   std::string name;  // "op0", ...
   NodeKind kind = NodeKind::loops;
   std::string origin;  // operators of the graph that it came from, for kernel names and explain()
+  CallStack where;     // where in the user's program that operator was called; not part of the text form
 
   // loops
   std::vector<Expr> ranges, reduction_ranges;

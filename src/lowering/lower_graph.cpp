@@ -369,7 +369,7 @@ struct GraphLowering {
 
   void lower_call(const Node& node) {
     const Op& op = *node.op;
-    lowering.set_origin(op.schema.name);
+    lowering.set_origin(op.schema.name, node.where);
     std::vector<Argument<Lazy>> bound;
     // Views that have no index map (as_strided, a change of dtype) look at memory: what they view is stored
     // as its meta says.

@@ -170,30 +170,37 @@ Expr Lowering::checked(V v, Expr size, bool wrap) {
   inst.index = size;
   inst.number = wrap ? 1 : 0;
   const ValueId id = body_.add(std::move(inst));
-  checkers_.try_emplace(id, origin_);
+  checkers_.try_emplace(id, Checker{origin_, where_, call_});
   return Expr(Symbol{SymbolKind::indirect, id});
 }
 
-void Lowering::set_origin(std::string origin) {
+void Lowering::set_origin(std::string origin, CallStack where) {
   constexpr std::string_view helper = "_formula";  // rows that only other rows call
   if (origin.ends_with(helper)) origin.resize(origin.size() - helper.size());
   origin_ = std::move(origin);
+  where_ = std::move(where);
+  ++call_;
 }
 
-/// The operators whose indices a node checks, given which values of body_ it copies, and the one that it is
-/// credited to.
-std::string Lowering::origin_of(const std::vector<ValueId>& copies) const {
+/// Says which operators a node belongs to, given which values of body_ it copies: those whose indices it checks,
+/// and the one that it is emitted for.
+void Lowering::credit(loops::Node& node, const std::vector<ValueId>& copies) const {
   std::vector<std::string> names;
-  for (const auto& [value, name] : checkers_) {
+  std::vector<int32_t> calls;
+  node.where = where_;
+  for (const auto& [value, checker] : checkers_) {
     const bool copied =
         value < static_cast<ValueId>(copies.size()) && copies[static_cast<size_t>(value)] >= 0;
-    if (copied && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (!copied || std::find(calls.begin(), calls.end(), checker.call) != calls.end()) continue;
+    node.where = calls.empty() ? checker.where : CallStack();
+    calls.push_back(checker.call);
+    if (std::find(names.begin(), names.end(), checker.origin) == names.end()) names.push_back(checker.origin);
   }
   const bool only_copies = origin_ == "copy" || origin_ == "copy_";
   if (names.empty() || (!only_copies && std::find(names.begin(), names.end(), origin_) == names.end())) {
     names.push_back(origin_);
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  node.origin = fmt::format("{}", fmt::join(names, ", "));
 }
 
 V Lowering::constant(DType dtype, double value) {
@@ -310,7 +317,7 @@ void Lowering::emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges
   }
   loops::Node node;
   node.name = fmt::format("op{}", program_.nodes.size());
-  node.origin = origin_of(copy);
+  credit(node, copy);
   node.ranges = std::move(ranges);
   node.reduction_ranges = std::move(reduction_ranges);
   node.body = out.take();
@@ -535,6 +542,7 @@ std::vector<Lazy> Lowering::external(const std::string& function, const graph::L
   loops::Node node;
   node.kind = loops::NodeKind::external;
   node.origin = origin_;
+  node.where = where_;
   node.function = function;
   for (const auto& a : args.values()) node.arguments.push_back(map_tensors<loops::Operand>(a, operand));
   std::vector<Lazy> out;

@@ -137,9 +137,9 @@ class Lowering {
                              const std::vector<graph::TensorMeta>& results);
 
   loops::Program& program() { return program_; }
-  /// Operator that the nodes emitted from now on are credited to. A node that checks indices names the
-  /// operators that they belong to as well.
-  void set_origin(std::string origin);
+  /// Operator that the nodes emitted from now on are credited to, and where it was called. A node that checks
+  /// indices names the operators that they belong to as well, and the place of that one if it is the only one.
+  void set_origin(std::string origin, CallStack where = {});
 
  private:
   struct Store {
@@ -155,7 +155,7 @@ class Lowering {
   std::vector<Lazy> reduce_split(const Reduction& reduction, loops::OpCode combine, const Split& split,
                                  bool exact);
   V identity(loops::OpCode op, DType dtype);
-  std::string origin_of(const std::vector<loops::ValueId>& copies) const;
+  void credit(loops::Node& node, const std::vector<loops::ValueId>& copies) const;
   loops::ValueId reindex(loops::ValueId root, const Index& index, loops::ValueId mask);
   void emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges, const std::vector<Store>& stores);
 
@@ -164,7 +164,15 @@ class Lowering {
   loops::Program program_;
   loops::BodyBuilder body_;  // formulas of all lazy tensors
   std::string origin_;
-  std::map<loops::ValueId, std::string> checkers_;  // of check_index values: the operators they belong to
+  CallStack where_;
+  int32_t call_ = 0;  // counts calls of set_origin
+  /// Of check_index values: the operators they belong to.
+  struct Checker {
+    std::string origin;
+    CallStack where;
+    int32_t call;
+  };
+  std::map<loops::ValueId, Checker> checkers_;
   loops::BufferId dying_ = -1;
 };
 

@@ -212,9 +212,10 @@ void Executable::run(const loops::Invocation& call) const {
     return;
   }
   const Node& node = p.nodes[failure.node()];
-  throw_user_error(fmt::format("[{}] expected an index in [0, {}), got {}; check the indices passed to it",
-                               node.origin.empty() ? node.name : node.origin, failure.size(),
-                               failure.index()));
+  throw_user_error_at(
+      node.where,
+      fmt::format("[{}] expected an index in [0, {}), got {}; check the indices passed to it",
+                  node.origin.empty() ? node.name : node.origin, failure.size(), failure.index()));
 }
 
 }  // namespace stax::reference

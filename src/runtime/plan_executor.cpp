@@ -392,9 +392,11 @@ void PlanExecutor::Run::check_assertion(int32_t k) const {
 }
 
 void PlanExecutor::Run::raise_index_error() const {
-  throw_user_error(
+  const auto node = static_cast<size_t>(status_.node);
+  throw_user_error_at(
+      node < plan_.plan.places.size() ? plan_.plan.places[node] : CallStack(),
       fmt::format("[{}] index {} is out of range for a dimension of size {}; check the indices passed to it",
-                  plan_.plan.origins.at(status_.node), status_.value, status_.size));
+                  plan_.plan.origins.at(node), status_.value, status_.size));
 }
 
 PlanExecutor::PlanExecutor(codegen::Plan plan, const Machine& machine)

@@ -24,7 +24,10 @@ class PlanBuilder {
     plan_.inputs = program_.inputs;
     plan_.outputs = program_.outputs;
     plan_.scalars = program_.scalars;
-    for (const loops::Node& n : program_.nodes) plan_.origins.push_back(n.origin.empty() ? n.name : n.origin);
+    for (const loops::Node& n : program_.nodes) {
+      plan_.origins.push_back(n.origin.empty() ? n.name : n.origin);
+      plan_.places.push_back(n.where);
+    }
     plan_.slots = schedule_.slots;
     plan_.arena_bytes = schedule_.arena_bytes;
     for (const loops::SymbolBinding& b : program_.bindings) plan_.instructions.push_back(BindSymbol{b});

@@ -74,7 +74,8 @@ struct Plan {
   std::vector<loops::Buffer> buffers;  // those of the program, by BufferId
   std::vector<loops::BufferId> inputs, outputs;
   std::vector<DType> scalars;
-  std::vector<std::string> origins;  // by node: what a failed index check names
+  std::vector<std::string> origins;  // by node: what a failed index check names,
+  std::vector<CallStack> places;     // and where that was called
   std::vector<schedule::Slot> slots;
   Expr arena_bytes;
   std::vector<PlanKernel> kernels;  // in the order of their launches
