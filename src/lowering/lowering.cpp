@@ -182,8 +182,8 @@ void Lowering::set_origin(std::string origin, CallStack where) {
   ++call_;
 }
 
-/// Says which operators a node belongs to, given which values of body_ it copies: those whose indices it checks,
-/// and the one that it is emitted for.
+/// Says which operators a node belongs to, given which values of body_ it copies: those whose indices it
+/// checks, and the one that it is emitted for.
 void Lowering::credit(loops::Node& node, const std::vector<ValueId>& copies) const {
   std::vector<std::string> names;
   std::vector<int32_t> calls;

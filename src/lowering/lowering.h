@@ -138,7 +138,8 @@ class Lowering {
 
   loops::Program& program() { return program_; }
   /// Operator that the nodes emitted from now on are credited to, and where it was called. A node that checks
-  /// indices names the operators that they belong to as well, and the place of that one if it is the only one.
+  /// indices names the operators that they belong to as well, and the place of that one if it is the only
+  /// one.
   void set_origin(std::string origin, CallStack where = {});
 
  private:

@@ -7,11 +7,16 @@
 #include <link.h>
 
 #include <cstdlib>
+#include <cstring>
+#include <map>
+#include <optional>
 #include <sstream>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "support/file.h"
+#include "support/mapped_file.h"
 #include "support/process.h"
 
 namespace stax {
@@ -19,11 +24,18 @@ namespace {
 
 constexpr int kMostFrames = 32;
 
-/// What is known of one address.
+/// A call that an address stands for.
 struct Frame {
   std::string function;  // demangled, or empty
   std::string place;     // file:line, or empty
-  std::string exported;  // function+0x1c, or empty
+};
+
+/// What is known of one address: the calls inlined there, innermost first, and the exported function around
+/// it
+/// ("function+0x1c") where that is the user's.
+struct Known {
+  std::vector<Frame> calls;
+  std::string exported;
 };
 
 std::string demangled(const char* name) {
@@ -33,28 +45,29 @@ std::string demangled(const char* name) {
   return status == 0 ? text.get() : name;
 }
 
-/// The file that holds an address, and the address there.
-struct Module {
+/// The file that holds an address, the address there, and the exported function around it.
+struct Location {
   std::string path;
   uintptr_t address = 0;
+  std::string function;
+  uintptr_t offset = 0;  // in the function
 };
 
-Frame frame_of(void* pointer, Module& module) {
-  Frame frame;
+Location locate(void* pointer) {
+  Location out;
   Dl_info info{};
   link_map* map = nullptr;
-  if (dladdr1(pointer, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0) return frame;
+  if (dladdr1(pointer, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0) return out;
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   // The program's own entry has no name.
-  module.path =
-      map != nullptr && map->l_name != nullptr && *map->l_name != 0 ? map->l_name : "/proc/self/exe";
-  module.address = address - (map != nullptr ? map->l_addr : 0);
+  const bool named = map != nullptr && map->l_name != nullptr && *map->l_name != 0;
+  out.path = named ? map->l_name : "/proc/self/exe";
+  out.address = address - (map != nullptr ? map->l_addr : 0);
   if (info.dli_sname != nullptr) {
-    frame.function = demangled(info.dli_sname);
-    frame.exported =
-        fmt::format("{}+{:#x}", frame.function, address - reinterpret_cast<uintptr_t>(info.dli_saddr));
+    out.function = demangled(info.dli_sname);
+    out.offset = address - reinterpret_cast<uintptr_t>(info.dli_saddr);
   }
-  return frame;
+  return out;
 }
 
 /// A path that another process can open.
@@ -63,25 +76,67 @@ std::string real_path(const std::string& path) {
   return resolved ? resolved.get() : path;
 }
 
-/// Frames of addresses of one module, inlined calls among them, as addr2line knows them; none where it is
-/// missing or knows nothing.
-std::vector<Frame> lines_of(const std::string& path, const std::vector<uintptr_t>& addresses) {
+/// Libraries whose functions are nobody's own: they start programs and threads.
+bool is_system(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  for (const char* prefix : {"libc.so", "libc-", "libstdc++", "libgcc_s", "libpthread", "ld-linux"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+/// Whether a program or library of this machine's kind has debug lines, so that looking for one is worth
+/// while.
+bool has_lines(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  const auto bytes = file->bytes();
+  const auto* data = reinterpret_cast<const char*>(bytes.data());
+  ElfW(Ehdr) header;
+  if (bytes.size() < sizeof header) return false;
+  std::memcpy(&header, data, sizeof header);
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_shentsize != sizeof(ElfW(Shdr)))
+    return false;
+  const auto section = [&](size_t k) -> std::optional<ElfW(Shdr)> {
+    const size_t at = header.e_shoff + k * sizeof(ElfW(Shdr));
+    ElfW(Shdr) out;
+    if (at > bytes.size() || bytes.size() - at < sizeof out) return std::nullopt;
+    std::memcpy(&out, data + at, sizeof out);
+    return out;
+  };
+  const auto names = section(header.e_shstrndx);
+  if (!names || names->sh_offset > bytes.size() || names->sh_size > bytes.size() - names->sh_offset)
+    return false;
+  const std::string_view all(data + names->sh_offset, names->sh_size);
+  return all.find(".debug_line") != std::string_view::npos ||
+         all.find(".gnu_debuglink") != std::string_view::npos;
+}
+
+/// The calls at addresses of one module, by address, as addr2line knows them; nothing where it is missing or
+/// knows nothing.
+std::map<uintptr_t, std::vector<Frame>> lines_of(const std::string& path,
+                                                 const std::vector<uintptr_t>& addresses) {
+  std::map<uintptr_t, std::vector<Frame>> out;
   const auto tool = find_program("addr2line");
-  if (!tool) return {};
-  std::vector<std::string> command = {*tool, "-Cfie", real_path(path)};
+  if (!tool || !has_lines(path)) return out;
+  std::vector<std::string> command = {*tool, "-aCfie", real_path(path)};
   for (const uintptr_t address : addresses) command.push_back(fmt::format("{:#x}", address));
   const ProcessResult result = run_process(command, {.time_limit = std::chrono::seconds(20)});
-  if (!result.ok()) return {};
-  std::vector<Frame> frames;
+  if (!result.ok()) return out;
   std::istringstream lines(result.output);
-  for (Frame frame; std::getline(lines, frame.function) && std::getline(lines, frame.place);) {
+  std::vector<Frame>* calls = nullptr;
+  for (Frame frame; std::getline(lines, frame.function);) {
+    if (frame.function.starts_with("0x")) {
+      calls = &out[std::strtoull(frame.function.c_str(), nullptr, 16)];
+      continue;
+    }
+    if (calls == nullptr || !std::getline(lines, frame.place)) break;
     if (const size_t extra = frame.place.find(" (discriminator"); extra != std::string::npos)
       frame.place.resize(extra);
     if (frame.place.starts_with("?") || frame.place.ends_with(":?") || frame.place.ends_with(":0"))
       frame.place.clear();
-    frames.push_back(frame);
+    calls->push_back(frame);
   }
-  return frames;
+  return out;
 }
 
 /// The qualified name in a demangled function: without template arguments, parameters and the return type
@@ -110,6 +165,51 @@ bool is_users(const std::string& function) {
   return !name.starts_with("stax::") && !name.starts_with("std::") && !name.starts_with("__gnu_cxx::");
 }
 
+/// What is known of addresses of this process, each looked up once: programs may print many errors of one
+/// place.
+class KnownPlaces {
+ public:
+  std::vector<Known> find(const std::vector<void*>& pointers) {
+    const std::lock_guard lock(mutex_);
+    learn(pointers);
+    std::vector<Known> out;
+    for (void* pointer : pointers) out.push_back(known_[pointer]);
+    return out;
+  }
+
+ private:
+  void learn(const std::vector<void*>& pointers) {
+    std::map<std::string, std::vector<std::pair<void*, uintptr_t>>> unknown;  // by module
+    for (void* pointer : pointers) {
+      if (known_.contains(pointer)) continue;
+      // A return address lies behind its call.
+      const Location at = locate(static_cast<char*>(pointer) - 1);
+      Known& known = known_[pointer];
+      if (at.path.empty() || is_system(at.path)) continue;
+      if (!at.function.empty() && is_users(at.function))
+        known.exported = fmt::format("{}+{:#x}", at.function, at.offset);
+      unknown[at.path].emplace_back(pointer, at.address);
+    }
+    for (const auto& [path, places] : unknown) {
+      std::vector<uintptr_t> addresses;
+      for (const auto& [pointer, address] : places) addresses.push_back(address);
+      const auto lines = lines_of(path, addresses);
+      for (const auto& [pointer, address] : places) {
+        if (const auto found = lines.find(address); found != lines.end())
+          known_[pointer].calls = found->second;
+      }
+    }
+  }
+
+  std::mutex mutex_;
+  std::unordered_map<void*, Known> known_;
+};
+
+KnownPlaces& known_places() {
+  static KnownPlaces places;
+  return places;
+}
+
 }  // namespace
 
 CallStack CallStack::take() {
@@ -123,21 +223,11 @@ CallStack CallStack::take() {
 std::string CallStack::user_place() const {
   if (!frames_) return "";
   std::string exported;
-  for (size_t k = 0; k < frames_->size();) {
-    // Calls in one module are looked up together; a return address lies behind its call.
-    Module first;
-    std::vector<uintptr_t> addresses;
-    for (; k < frames_->size(); ++k) {
-      Module module;
-      const Frame frame = frame_of(static_cast<char*>((*frames_)[k]) - 1, module);
-      if (!addresses.empty() && module.path != first.path) break;
-      if (addresses.empty()) first = module;
-      addresses.push_back(module.address);
-      if (exported.empty() && !frame.exported.empty() && is_users(frame.function)) exported = frame.exported;
+  for (const Known& known : known_places().find(*frames_)) {
+    for (const Frame& call : known.calls) {
+      if (!call.place.empty() && is_users(call.function)) return call.place;
     }
-    for (const Frame& frame : lines_of(first.path, addresses)) {
-      if (!frame.place.empty() && is_users(frame.function)) return frame.place;
-    }
+    if (exported.empty()) exported = known.exported;
   }
   return exported;
 }
