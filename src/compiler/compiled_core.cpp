@@ -245,7 +245,7 @@ void check_declared(const capture::Captured& captured) {
     for (const Guard& guard : captured.env->guards()) {
       const Condition& c = guard.condition;
       if (!c.left.contains(dim.root.symbol()) && !c.right.contains(dim.root.symbol())) continue;
-      reasons += fmt::format("\n  - {}{}", c.str(), guard.where.empty() ? "" : ", at " + guard.where);
+      reasons += "\n  - " + guard.str();
     }
     throw_user_error(fmt::format(
         "dimension {} is declared dynamic, within {}, but the function fixes it to {}; keep sizes symbolic "

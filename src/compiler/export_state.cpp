@@ -119,7 +119,7 @@ std::shared_ptr<ShapeEnv> environment_of(const ExportContract& contract,
     const Condition c{guard.condition.relation, substitute(guard.condition.left, value),
                       substitute(guard.condition.right, value)};
     if (c.left.is_constant() && c.right.is_constant()) continue;  // the call's own values: asserted or not
-    if (!env->decide(c, guard.where)) return nullptr;
+    if (!env->decide(c)) return nullptr;
   }
   return env;
 }

@@ -46,7 +46,7 @@ class Exporter {
     constraints_->check_declarations(contract_);
     contract_.guards = captured.env->guards();
     const std::vector<Assertion> checks = captured.env->assertions();
-    for (const Assertion& check : checks) contract_.guards.push_back({check.condition, check.where});
+    for (const Assertion& check : checks) contract_.guards.push_back({check.condition, {}});
     constraints_->relax([&](const Condition& c) { return is_dispensable(captured, c); });
     for (size_t s = 0; s < contract_.symbols.size(); ++s) try_small(captured, static_cast<int32_t>(s));
     contract_.assertions = constraints_->assertions();

@@ -209,7 +209,7 @@ std::vector<std::string> Guards::conditions() const {
     }
   }
   for (const Comparison& c : conditions_) {
-    out.push_back(c.guard.condition.str() + (c.guard.where.empty() ? "" : ", at " + c.guard.where));
+    out.push_back(c.guard.str());
   }
   return out;
 }

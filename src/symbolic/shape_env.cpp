@@ -136,19 +136,24 @@ bool holds(Relation relation, int64_t left, int64_t right) {
   return false;
 }
 
-std::optional<bool> ShapeEnv::decided(const Condition& condition, const std::string& where) {
+std::string Guard::str() const {
+  const std::string place = where.user_place();
+  return place.empty() ? condition.str() : condition.str() + ", at " + place;
+}
+
+std::optional<bool> ShapeEnv::decided(const Condition& condition) {
   if (std::optional<bool> answer = decide_without_hint(condition)) return answer;
   std::optional<int64_t> left = hint(condition.left), right = hint(condition.right);
   if (!left || !right) return std::nullopt;
   bool answer = holds(condition.relation, *left, *right);
-  guards_.push_back({answer ? condition : condition.negated(), where});
+  guards_.push_back({answer ? condition : condition.negated(), CallStack::take()});
   learn(guards_.back().condition);
   return answer;
 }
 
-bool ShapeEnv::decide(const Condition& condition, const std::string& where) {
-  if (std::optional<bool> answer = decided(condition, where)) return *answer;
-  throw UndeterminedError((where.empty() ? "" : where + ": ") + undetermined_text(condition));
+bool ShapeEnv::decide(const Condition& condition) {
+  if (std::optional<bool> answer = decided(condition)) return *answer;
+  throw UndeterminedError(undetermined_text(condition));
 }
 
 bool ShapeEnv::expect(const Condition& condition) {
@@ -203,18 +208,18 @@ std::string ShapeEnv::undetermined_text(const Condition& condition) const {
          condition.negated().str() + ")";
 }
 
-int64_t ShapeEnv::specialize(Expr e, const std::string& where) {
+int64_t ShapeEnv::specialize(Expr e) {
   if (const auto constant = e.constant()) return *constant;
   if (const auto constant = replace_equals(e).constant()) return *constant;
   const std::optional<int64_t> value = hint(e);
   if (!value) {
     throw UndeterminedError(
-        (where.empty() ? "" : where + ": ") + "the size " + e.str() +
+        "the size " + e.str() +
         " is needed as a number, but only data determines it; keep it symbolic, or state its value "
         "with stax::check(" +
         e.str() + " == value)");
   }
-  decide(eq(e, *value), where);
+  decide(eq(e, *value));
   return *value;
 }
 

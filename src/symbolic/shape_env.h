@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stax/error.h"
+#include "support/call_stack.h"
 #include "symbolic/assertion.h"
 #include "symbolic/ranges.h"
 
@@ -15,7 +16,9 @@ namespace stax {
 /// A decision that was made on a hint, with the place in the user's program that asked for it.
 struct Guard {
   Condition condition;
-  std::string where;  // file:line, or empty
+  CallStack where;
+  /// "s0 <= 4, at model.cpp:7".
+  std::string str() const;
 };
 
 /// A decision about sizes that only data determines, which what is known of them does not settle.
@@ -40,9 +43,9 @@ class ShapeEnv {
   /// Decides for the compiler or the user's program: from the ranges and the recorded guards where possible,
   /// otherwise by the hints, which records a guard. A condition that involves a symbol without hint and is
   /// undetermined raises UndeterminedError.
-  bool decide(const Condition& condition, const std::string& where = {});
+  bool decide(const Condition& condition);
   /// decide(), but nothing where it would raise.
-  std::optional<bool> decided(const Condition& condition, const std::string& where = {});
+  std::optional<bool> decided(const Condition& condition);
   /// Whether it is decided to hold. For choices where the answer "no" is right for every value.
   bool surely(const Condition& condition) { return decided(condition).value_or(false); }
   /// For what a call has to satisfy: as decide(), but an undetermined condition becomes a run-time assertion,
@@ -68,7 +71,7 @@ class ShapeEnv {
   std::string undetermined_text(const Condition& condition) const;
   /// The number that `e` has by the hints, with the guard that it has it. UserError where a symbol without
   /// hint is in it.
-  int64_t specialize(Expr e, const std::string& where = {});
+  int64_t specialize(Expr e);
   /// Like decide(), but takes no hint: true only where the ranges and the recorded guards prove it.
   bool proves(const Condition& condition) const;
   const std::vector<Guard>& guards() const { return guards_; }

@@ -43,12 +43,13 @@ TEST_F(ShapeEnvTest, WhatTheRangesDecideNeedsNoGuard) {
 
 TEST_F(ShapeEnvTest, WhatTheHintDecidesIsRecordedOnceAsItHolds) {
   Expr a = size(3);
-  EXPECT_TRUE(env.decide(le(a, 4), "model.cpp:7"));
+  EXPECT_TRUE(env.decide(le(a, 4)));
   EXPECT_FALSE(env.decide(gt(a, 4)));
   EXPECT_TRUE(env.decide(lt(a, 5)));
   ASSERT_EQ(env.guards().size(), 1u);
   EXPECT_EQ(env.guards()[0].condition.str(), "s0 <= 4");
-  EXPECT_EQ(env.guards()[0].where, "model.cpp:7");
+  EXPECT_FALSE(env.guards()[0].where.empty());
+  EXPECT_EQ(env.guards()[0].str().substr(0, 7), "s0 <= 4");
   ShapeEnv other;
   Expr b = other.new_symbol(SymbolKind::size, 7, Interval::at_least(2));
   EXPECT_FALSE(other.decide(le(b, 4)));
@@ -104,8 +105,8 @@ TEST_F(ShapeEnvTest, SizesWithoutHint) {
   Expr a = size(6);
   EXPECT_TRUE(env.decide(ge(u, 0)));
   EXPECT_FALSE(env.proves(le(u, 50)));
-  EXPECT_THAT([&] { env.decide(le(u, a), "model.cpp:9"); },
-              ThrowsMessage<UserError>(AllOf(HasSubstr("u0 <= s0"), HasSubstr("model.cpp:9"))));
+  EXPECT_THAT([&] { env.decide(le(u, a)); },
+              ThrowsMessage<UserError>(HasSubstr("u0 <= s0")));
   EXPECT_TRUE(env.guards().empty());
 }
 
