@@ -105,8 +105,7 @@ TEST_F(ShapeEnvTest, SizesWithoutHint) {
   Expr a = size(6);
   EXPECT_TRUE(env.decide(ge(u, 0)));
   EXPECT_FALSE(env.proves(le(u, 50)));
-  EXPECT_THAT([&] { env.decide(le(u, a)); },
-              ThrowsMessage<UserError>(HasSubstr("u0 <= s0")));
+  EXPECT_THAT([&] { env.decide(le(u, a)); }, ThrowsMessage<UserError>(HasSubstr("u0 <= s0")));
   EXPECT_TRUE(env.guards().empty());
 }
 
