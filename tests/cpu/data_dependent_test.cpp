@@ -149,11 +149,14 @@ TEST(DataDependent, GoesThroughViewsReductionsMatmulAndCat) {
   expect_floats(two[4], {2, 3, 4, 5});
   expect_floats(two[5], {2, 6, 4, 8});
   EXPECT_EQ(numbers(two[5].sizes()), (std::vector<int64_t>{2, 2}));
+  const float low = 1 / (1 + std::exp(2.f));  // columns 1, 3 and 2, 4: two apart
+  expect_near(two[6], {low, low, 1 - low, 1 - low});
   const std::vector<T> none = compiled(-x.abs(), w);
   expect_floats(none[0], {0, 0});
   EXPECT_EQ(numbers(none[2].sizes()), (std::vector<int64_t>{0, 3}));
   expect_floats(none[3], {-1, -2, -1, -5, -3, -4});
   EXPECT_EQ(numbers(none[5].sizes()), (std::vector<int64_t>{2, 0}));
+  EXPECT_EQ(numbers(none[6].sizes()), (std::vector<int64_t>{0, 2}));
   expect_one_artifact(compiled);
 }
 
