@@ -22,20 +22,6 @@ std::optional<LinearSize> linear_size(Expr e) {
   return LinearSize{symbols[0], scale->value(), rest.value()};
 }
 
-bool condition_holds(Relation relation, int64_t left, int64_t right) {
-  switch (relation) {
-    case Relation::eq:
-      return left == right;
-    case Relation::ne:
-      return left != right;
-    case Relation::lt:
-      return left < right;
-    case Relation::le:
-      return left <= right;
-  }
-  return false;
-}
-
 Condition ordered(const Condition& c) {
   const bool symmetric = c.relation == Relation::eq || c.relation == Relation::ne;
   const bool turned = c.left.kind() == ExprKind::symbol && c.right.kind() == ExprKind::symbol &&
@@ -99,8 +85,8 @@ int32_t ConditionList::first_failed(std::span<const int64_t> symbols) const {
   if (!program_.run(registers.data())) return kOverflow;
   for (size_t k = 0; k < items_.size(); ++k) {
     const Item& item = items_[k];
-    if (!condition_holds(item.relation, registers[static_cast<size_t>(item.left)],
-                         registers[static_cast<size_t>(item.right)])) {
+    if (!holds(item.relation, registers[static_cast<size_t>(item.left)],
+               registers[static_cast<size_t>(item.right)])) {
       return static_cast<int32_t>(k);
     }
   }

@@ -64,8 +64,6 @@ Condition ordered(const Condition& condition);
 /// "n > 4": a constant stands on the right.
 std::string text_of(const Condition& condition, const std::function<std::string(Symbol)>& name);
 
-bool condition_holds(Relation relation, int64_t left, int64_t right);
-
 /// Conditions over size symbols, evaluated together.
 class ConditionList {
  public:

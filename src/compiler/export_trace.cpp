@@ -204,7 +204,7 @@ class Exporter {
     std::vector<int64_t> excluded;
     for (int64_t value = 0; value < kSmall; ++value) {
       const auto at = [&](Expr e) { return evaluate(e, [&](Symbol) { return value; }); };
-      if (!compiler::condition_holds(condition.relation, at(condition.left), at(condition.right))) {
+      if (!holds(condition.relation, at(condition.left), at(condition.right))) {
         excluded.push_back(value);
       }
     }
