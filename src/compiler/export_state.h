@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "capture/captured.h"
+#include "compiler/linear_size.h"
 #include "compiler/program.h"
 #include "stax/export.h"
 #include "symbolic/expr_program.h"
@@ -50,13 +51,6 @@ struct ExportContract {
   /// With the names of dimensions where they have one, with source_text() elsewhere.
   std::string symbol_text(Symbol symbol) const;
 };
-
-/// scale * symbol + offset; nothing for other expressions.
-struct LinearSize {
-  Symbol symbol;
-  int64_t scale = 1, offset = 0;
-};
-std::optional<LinearSize> linear_size(Expr e);
 
 /// Equal and different sizes in the order of their symbols.
 Condition ordered(const Condition& condition);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/linear_size.h"
 #include "symbolic/node.h"
 
 namespace stax::compiler {
@@ -13,22 +14,6 @@ using capture::Captured;
 using graph::TensorMeta;
 
 namespace {
-
-/// scale * symbol + offset.
-struct Linear {
-  Symbol symbol;
-  int64_t scale = 1, offset = 0;
-};
-
-std::optional<Linear> linear(Expr e) {
-  const std::vector<Symbol> symbols = e.symbols();
-  if (symbols.size() != 1) return std::nullopt;
-  const std::optional<Expr> scale = stride_of(e, symbols[0]);
-  if (!scale || !scale->is_constant()) return std::nullopt;
-  const Expr rest = e - *scale * symbols[0];
-  if (!rest.is_constant()) return std::nullopt;
-  return Linear{symbols[0], scale->value(), rest.value()};
-}
 
 /// All symbols that the program or its guards use.
 std::set<Symbol> needed_symbols(const Captured& captured) {
@@ -81,8 +66,8 @@ Guards::Guards(const Captured& captured) {
 }
 
 void Guards::add_source(Place place, Expr e, const ShapeEnv& env) {
-  const std::optional<Linear> form = linear(e);
-  if (!form || form->scale <= 0 || form->symbol.kind != SymbolKind::size) return;
+  const std::optional<LinearSize> form = linear_size(e);
+  if (!form || form->symbol.kind != SymbolKind::size) return;
   if (std::any_of(sources_.begin(), sources_.end(),
                   [&](const Source& s) { return s.symbol == form->symbol; })) {
     return;
