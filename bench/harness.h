@@ -115,37 +115,41 @@ inline double measure(const std::function<void()>& f, Options options = {}) {
   return median(times);
 }
 
+constexpr size_t kPage = 4096;
+using Buffer = std::unique_ptr<char, decltype(&std::free)>;
+
+/// `size` bytes at the start of a page, every page touched.
+inline Buffer page_buffer(size_t size) {
+  const size_t rounded = (size + kPage - 1) / kPage * kPage;
+  Buffer buffer(static_cast<char*>(std::aligned_alloc(kPage, rounded)), &std::free);
+  if (!buffer) throw std::bad_alloc();
+  std::memset(buffer.get(), 1, size);
+  return buffer;
+}
+
+/// Shares the pages of `size` bytes out between the threads that kernels run on, in the way that kernels are.
+inline void for_each_run_of_pages(size_t size, const std::function<void(size_t at, size_t bytes)>& f) {
+  const auto pages = static_cast<int64_t>((size + kPage - 1) / kPage);
+  stax::device::ThreadPool::global().parallel_for(0, pages, 16, [&](int64_t begin, int64_t end) {
+    const size_t at = static_cast<size_t>(begin) * kPage;
+    f(at, std::min(size, static_cast<size_t>(end) * kPage) - at);
+  });
+}
+
 /// The baseline of everything that is bound by memory: a copy of a buffer, past the caches, on the threads
-/// that kernels run on and shared out between them in the same way. The pages of both buffers are touched
-/// beforehand.
+/// that kernels run on and shared out between them in the same way.
 class ParallelCopy {
  public:
   /// `bytes` is what one run reads plus what it writes, so half of it is copied.
-  explicit ParallelCopy(size_t bytes) : size_(bytes / 2), from_(allocate(size_)), to_(allocate(size_)) {
-    std::memset(from_.get(), 1, size_);
-    std::memset(to_.get(), 2, size_);
-  }
+  explicit ParallelCopy(size_t bytes)
+      : size_(bytes / 2), from_(page_buffer(size_)), to_(page_buffer(size_)) {}
 
   void run() {
-    const auto pages = static_cast<int64_t>((size_ + kPage - 1) / kPage);
-    stax::device::ThreadPool::global().parallel_for(0, pages, 16, [&](int64_t begin, int64_t end) {
-      const size_t at = static_cast<size_t>(begin) * kPage;
-      stream(to_.get() + at, from_.get() + at, std::min(size_, static_cast<size_t>(end) * kPage) - at);
-    });
+    for_each_run_of_pages(size_,
+                          [&](size_t at, size_t bytes) { stream(to_.get() + at, from_.get() + at, bytes); });
   }
 
  private:
-  using Buffer = std::unique_ptr<char, decltype(&std::free)>;
-
-  static constexpr size_t kPage = 4096;
-
-  static Buffer allocate(size_t size) {
-    const size_t rounded = (size + kPage - 1) / kPage * kPage;
-    Buffer buffer(static_cast<char*>(std::aligned_alloc(kPage, rounded)), &std::free);
-    if (!buffer) throw std::bad_alloc();
-    return buffer;
-  }
-
   /// memcpy streams from a size on that depends on the machine; this does at any size. Both are aligned.
   static void stream(char* to, const char* from, size_t bytes) {
     size_t at = 0;
@@ -162,6 +166,32 @@ class ParallelCopy {
 
   size_t size_;
   Buffer from_, to_;
+};
+
+/// The bound of what reads much and writes little: cores have a limit of lines under way, and some machines
+/// read slower than they copy the same number of bytes, because stores past the caches need none of them.
+class ParallelRead {
+ public:
+  ParallelRead(const void* data, size_t bytes) : data_(static_cast<const char*>(data)), size_(bytes) {}
+
+  void run() {
+    for_each_run_of_pages(size_, [&](size_t at, size_t bytes) { fold(data_ + at, bytes); });
+  }
+
+ private:
+  /// One load a line, into a sum that the compiler has to keep.
+  static void fold(const char* from, size_t bytes) {
+    int64_t sum = 0;
+    for (size_t at = 0; at + 64 <= bytes; at += 64) {
+      int64_t word;
+      std::memcpy(&word, from + at, sizeof word);
+      sum += word;
+    }
+    asm volatile("" : : "r"(sum));
+  }
+
+  const char* data_;
+  size_t size_;
 };
 
 /// A time with a fitting unit: "1.25 ms".
