@@ -3,12 +3,17 @@
 //   const stax::OnnxModel model = stax::OnnxModel::load("model.onnx");
 //   auto compiled = stax::compile(model);
 //   std::vector<stax::Tensor> outputs = compiled(std::vector<stax::Tensor>{input});
+//
+// One program for all sizes that the model declares as symbolic:
+//
+//   stax::compile(model, {.dynamic = true, .dynamic_shapes = model.dynamic_shapes()})
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "stax/dim.h"
 #include "stax/tensor.h"
 
 namespace stax {
@@ -29,6 +34,10 @@ class STAX_API OnnxModel {
   /// not among them.
   std::vector<std::string> input_names() const;
   std::vector<std::string> output_names() const;
+
+  /// Declarations for compile(): a dimension to which the file gives a name is dynamic under that name, equal
+  /// names are equal sizes, and a dimension to which it gives a number is fixed.
+  DynamicShapes dynamic_shapes() const;
 
   /// One tensor an input; returns one an output. UserError for a wrong number, dtype, rank or size of inputs,
   /// and for what operators refuse, with the node's name.

@@ -50,16 +50,4 @@ std::vector<Tensor> empty_inputs(const onnx::OnnxProgram& program, int64_t batch
   return inputs;
 }
 
-DynamicShapes symbolic_dims(const onnx::OnnxProgram& program) {
-  DynamicShapes shapes;
-  for (const onnx::ValueInfo& input : program.inputs()) {
-    std::map<int64_t, stax::Dim>& dims = shapes.emplace_back();
-    if (!input.dims) continue;
-    for (size_t d = 0; d < input.dims->size(); ++d) {
-      if ((*input.dims)[d].size) dims.emplace(static_cast<int64_t>(d), stax::Dim::fixed());
-    }
-  }
-  return shapes;
-}
-
 }  // namespace stax::cli

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "frontends/onnx_program.h"
-#include "stax/dim.h"
 
 namespace stax::cli {
 
@@ -16,8 +15,5 @@ std::vector<Tensor> read_inputs(const onnx::OnnxProgram& program, const std::vec
 /// Zeros of the declared shapes, with `batch` for dimensions that have no fixed length. UserError for inputs
 /// without a declared dtype or rank.
 std::vector<Tensor> empty_inputs(const onnx::OnnxProgram& program, int64_t batch);
-
-/// The dimensions to which the model's file gives no length are left to the compiler; all others are fixed.
-DynamicShapes symbolic_dims(const onnx::OnnxProgram& program);
 
 }  // namespace stax::cli

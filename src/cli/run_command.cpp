@@ -34,7 +34,7 @@ int run(const RunOptions& options) {
   STAX_CHECK(!(options.eager && options.dynamic),
              "run: --eager compiles nothing, so --dynamic has no meaning");
   CompileOptions how{.dynamic = options.dynamic};
-  if (options.dynamic) how.dynamic_shapes = symbolic_dims(model.program());
+  if (options.dynamic) how.dynamic_shapes = model.dynamic_shapes();
   const std::vector<Tensor> outputs = options.eager ? model(inputs) : compile(model, how)(inputs);
   const std::vector<std::string> names = model.output_names();
   std::error_code error;

@@ -24,7 +24,7 @@ capture::Captured capture_example(const Example& example, bool dynamic) {
 capture::Captured capture_model(const ShowOptions& options) {
   const onnx::OnnxProgram program = onnx::OnnxProgram::load(options.program);
   capture::SymbolOptions symbols{.dynamic = options.dynamic};
-  if (options.dynamic) symbols.shapes = symbolic_dims(program);
+  if (options.dynamic) symbols.shapes = onnx::dynamic_shapes(program.inputs());
   return compiler::trace_function([&](const std::vector<Tensor>& in) { return program(in); },
                                   empty_inputs(program, options.batch), symbols);
 }

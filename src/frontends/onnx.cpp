@@ -24,6 +24,10 @@ std::vector<std::string> OnnxModel::output_names() const {
   return names_of(program_->outputs());
 }
 
+DynamicShapes OnnxModel::dynamic_shapes() const {
+  return onnx::dynamic_shapes(program_->inputs());
+}
+
 std::vector<Tensor> OnnxModel::operator()(const std::vector<Tensor>& inputs) const {
   return (*program_)(inputs);
 }

@@ -13,10 +13,10 @@ using Result = std::vector<Tensor>;
 Result gather(const NodeCall& call) {
   const Tensor &x = call.in(0), &indices = call.in(1);
   const int64_t axis = axis_of(call, call.integer("axis", 0), x.dim());
-  const Tensor positions = op("reshape", {wrap_indices(indices, x.size(axis)), list(Ints{-1})});
+  const Tensor positions = op("reshape", {wrap_indices(indices, size(x, axis)), list(Ints{-1})});
   const Tensor picked = op("index_select", {x, axis, positions});
-  Ints shape = x.sizes().values();
-  const Ints middle = indices.sizes().values();
+  Exprs shape = shape_of(x);
+  const Exprs middle = shape_of(indices);
   shape.erase(shape.begin() + axis);
   shape.insert(shape.begin() + axis, middle.begin(), middle.end());
   return {op("reshape", {picked, list(shape)})};
@@ -25,7 +25,7 @@ Result gather(const NodeCall& call) {
 Result gather_elements(const NodeCall& call) {
   const Tensor& x = call.in(0);
   const int64_t axis = axis_of(call, call.integer("axis", 0), x.dim());
-  return {op("gather", {x, axis, wrap_indices(call.in(1), x.size(axis))})};
+  return {op("gather", {x, axis, wrap_indices(call.in(1), size(x, axis))})};
 }
 
 /// A reduction of ONNX as scatter_reduce names it; UserError for another one.
@@ -44,7 +44,7 @@ std::string reduction_name(const NodeCall& call) {
 Result scatter_elements(const NodeCall& call) {
   const Tensor &x = call.in(0), &source = call.in(2);
   const int64_t axis = axis_of(call, call.integer("axis", 0), x.dim());
-  const Tensor indices = wrap_indices(call.in(1), x.size(axis));
+  const Tensor indices = wrap_indices(call.in(1), size(x, axis));
   if (call.text("reduction", "none") == "none") return {op("scatter", {x, axis, indices, source})};
   return {op("scatter_reduce", {x, axis, indices, source, reduction_name(call)})};
 }
@@ -54,12 +54,12 @@ std::vector<TensorIndex> index_list(const Tensor& x, const Tensor& indices, int6
   const int64_t last = indices.dim() - 1, count = indices.size(last);
   std::vector<TensorIndex> result;
   for (int64_t d = 0; d < batch; ++d) {
-    Ints shape(static_cast<size_t>(last), 1);
-    shape[static_cast<size_t>(d)] = x.size(d);
+    Exprs shape(static_cast<size_t>(last), 1);
+    shape[static_cast<size_t>(d)] = size(x, d);
     result.emplace_back(op("reshape", {op("arange", {size(x, d)}), list(shape)}));
   }
   for (int64_t k = 0; k < count; ++k)
-    result.emplace_back(wrap_indices(op("select", {indices, last, k}), x.size(batch + k)));
+    result.emplace_back(wrap_indices(op("select", {indices, last, k}), size(x, batch + k)));
   return result;
 }
 
@@ -72,19 +72,18 @@ Result gather_nd(const NodeCall& call) {
 Tensor scatter_rows(const NodeCall& call, const std::string& reduction) {
   const Tensor &x = call.in(0), &indices = call.in(1);
   const int64_t last = indices.dim() - 1, count = indices.size(last);
-  int64_t rows = 1;
+  Expr rows = 1;
   Tensor position;
   for (int64_t k = 0; k < count; ++k) {
-    const Tensor index = wrap_indices(op("select", {indices, last, k}), x.size(k));
+    const Tensor index = wrap_indices(op("select", {indices, last, k}), size(x, k));
     position = position.defined() ? op("add", {op("mul", {position, size(x, k)}), index}) : index;
     rows *= size(x, k);
   }
-  const Tensor flat = op("reshape", {x, list({rows, -1})});
-  const Tensor source = op("reshape", {call.in(2), list({-1, flat.size(1)})});
-  const Tensor where =
-      op("expand", {op("reshape", {position, list({-1, 1})}), list(source.sizes().values())});
+  const Tensor flat = op("reshape", {x, list(Exprs{rows, -1})});
+  const Tensor source = op("reshape", {call.in(2), list(Exprs{-1, size(flat, 1)})});
+  const Tensor where = op("expand", {op("reshape", {position, list(Ints{-1, 1})}), list(shape_of(source))});
   const Tensor result = op("scatter_reduce", {flat, 0, where, source, reduction});
-  return op("reshape", {result, list(x.sizes().values())});
+  return op("reshape", {result, list(shape_of(x))});
 }
 
 Result scatter_nd(const NodeCall& call) {
@@ -95,14 +94,21 @@ Result scatter_nd(const NodeCall& call) {
   return {op("index_put", {x, indices, call.in(2)})};
 }
 
-Result one_hot(const NodeCall& call) {
-  const Tensor &indices = call.in(0), &values = call.in(2);
+/// How many classes OneHot has: a number of any dtype.
+Expr depth_of(const NodeCall& call) {
+  if (const auto& sizes = call.values().at(1).sizes; sizes && !is_floating_point(sizes->dtype))
+    return call.exprs(1).at(0);
   const double wanted = call.numbers(1).at(0);
   if (!(wanted >= 0 && wanted <= static_cast<double>(kLargestCount)))
     call.refuse(fmt::format("a depth of {}", wanted));
-  const auto depth = static_cast<int64_t>(wanted);
+  return static_cast<int64_t>(wanted);
+}
+
+Result one_hot(const NodeCall& call) {
+  const Tensor &indices = call.in(0), &values = call.in(2);
+  const Expr depth = depth_of(call);
   const int64_t rank = indices.dim() + 1, axis = axis_of(call, call.integer("axis", -1), rank);
-  Ints shape(static_cast<size_t>(rank), 1);
+  Exprs shape(static_cast<size_t>(rank), 1);
   shape[static_cast<size_t>(axis)] = depth;
   const Tensor positions = op("reshape", {op("arange", {depth}), list(shape)});
   const Tensor hit = op("eq", {op("unsqueeze", {wrap_indices(indices, depth), axis}), positions});
@@ -115,7 +121,7 @@ Result nonzero(const NodeCall& call) {
 
 Result top_k(const NodeCall& call) {
   const Tensor& x = call.in(0);
-  const int64_t k = call.opset() < 10 ? call.integer("k", 1) : call.ints(1).at(0);
+  const Expr k = call.opset() < 10 ? Expr(call.integer("k", 1)) : call.exprs(1).at(0);
   const int64_t axis = axis_of(call, call.integer("axis", -1), x.dim());
   return op_all("topk", {x, k, axis, call.integer("largest", 1) != 0, true});
 }

@@ -164,14 +164,14 @@ Result softmax(const NodeCall& call) {
   const bool flattens = call.opset() < 13;
   const int64_t axis = axis_of(call, call.integer("axis", flattens ? 1 : -1), std::max<int64_t>(1, x.dim()));
   if (!flattens) return {op(name.value, {x, axis})};
-  const Ints sizes = x.sizes().values();
+  const Exprs sizes = shape_of(x);
   const Tensor flat = op("flatten", {x, axis, -1});
   return {op("reshape", {op(name.value, {flat, axis}), list(sizes)})};
 }
 Tensor one_largest(const Tensor& x, int64_t axis) {
   const Tensor first = op("argmax", {x, axis, true});
-  Ints shape(static_cast<size_t>(x.dim()), 1);
-  shape[static_cast<size_t>(axis)] = x.size(axis);
+  Exprs shape(static_cast<size_t>(x.dim()), 1);
+  shape[static_cast<size_t>(axis)] = size(x, axis);
   const Tensor positions = op("reshape", {op("arange", {size(x, axis)}), list(shape)});
   return op("to", {op("eq", {positions, first}), x.dtype()});
 }
@@ -180,7 +180,7 @@ Result hardmax(const NodeCall& call) {
   const int64_t axis = axis_of(call, call.integer("axis", call.opset() < 13 ? 1 : -1), x.dim());
   if (call.opset() >= 13) return {one_largest(x, axis)};
   const Tensor flat = op("flatten", {x, axis, -1});
-  return {op("reshape", {one_largest(flat, axis), list(x.sizes().values())})};
+  return {op("reshape", {one_largest(flat, axis), list(shape_of(x))})};
 }
 
 Result gemm(const NodeCall& call) {

@@ -63,8 +63,10 @@ Window window_of(const NodeCall& call, Ints kernel) {
   for (size_t d = 0; d < rank; ++d) {
     int64_t total = 0;
     if (automatic != "VALID") {
-      const int64_t length = x.size(static_cast<int64_t>(d) + 2), stride = window.strides[d];
-      total = std::max<int64_t>(0, ((length + stride - 1) / stride - 1) * stride + window.reach(d) - length);
+      const Expr length = size(x, static_cast<int64_t>(d) + 2), stride = window.strides[d];
+      // With a stride of 1 the length cancels; else the pads are those of this length.
+      const Expr missing = (ceil_div(length, stride) - 1) * stride + window.reach(d) - length;
+      total = std::max<int64_t>(0, fixed(missing));
     }
     const int64_t small = total / 2;
     window.before[d] = automatic == "SAME_LOWER" ? total - small : small;
@@ -78,8 +80,9 @@ std::string with_rank(std::string_view name, size_t rank) {
 }
 
 Ints spatial_sizes(const Tensor& tensor) {
-  const Ints sizes = tensor.sizes().values();
-  return sizes.size() < 2 ? Ints{} : Ints(sizes.begin() + 2, sizes.end());
+  Ints sizes;
+  for (int64_t d = 2; d < tensor.dim(); ++d) sizes.push_back(tensor.size(d));
+  return sizes;
 }
 
 void check_rank(const NodeCall& call, size_t rank) {
@@ -121,9 +124,9 @@ Result transposed_convolution(const NodeCall& call) {
     }
   }
   for (size_t d = 0; d < window.rank(); ++d) {
+    if (wanted.empty() && !automatic.starts_with("SAME")) continue;
     const int64_t length = x.size(static_cast<int64_t>(d) + 2);
     const int64_t full = window.strides[d] * (length - 1) + extra[d] + window.reach(d);
-    if (wanted.empty() && !automatic.starts_with("SAME")) continue;
     const int64_t target =
         wanted.empty() ? length * window.strides[d] : wanted[wanted.size() - window.rank() + d];
     const int64_t total = full - target, small = total >> 1;  // rounded down, also where it is negative
@@ -172,10 +175,9 @@ Result max_pool(const NodeCall& call) {
              {x, list(window.kernel), list(window.strides), list(padding), list(window.dilations), ceil});
   if (call.output_count() < 2) return {results.at(0)};
   // Positions within one image there, within the whole tensor here.
-  const Ints sizes = call.in(0).sizes().values();
-  int64_t image = 1;
-  for (size_t d = 2; d < sizes.size(); ++d) image *= sizes[d];
-  Ints shape(sizes.size(), 1);
+  const Exprs sizes = shape_of(call.in(0));
+  const Expr image = product(std::span(sizes).subspan(2));
+  Exprs shape(sizes.size(), 1);
   shape[0] = sizes[0];
   shape[1] = sizes[1];
   Tensor within = results.at(1);
@@ -308,13 +310,13 @@ Result instance_normalization(const NodeCall& call) {
 Result group_normalization(const NodeCall& call) {
   const Tensor& x = call.in(0);
   const int64_t groups = call.positive("num_groups", 1);
-  const Tensor flat = op("reshape", {x, list({x.size(0), groups, -1})});
+  const Tensor flat = op("reshape", {x, list(Exprs{size(x, 0), groups, -1})});
   const Moments m = moments(flat, {2}, call.real("epsilon", 1e-5));
   const Tensor normal = op("mul", {op("sub", {flat, m.mean}), m.inverse});
   const auto apply = [&](const Tensor& y, size_t input, std::string_view name) {
     return op(name, {y, channels(call.in(input), y)});
   };
-  const Ints sizes = x.sizes().values();
+  const Exprs sizes = shape_of(x);
   if (call.opset() < 21)  // one scale a group
     return {op("reshape", {apply(apply(normal, 1, "mul"), 2, "add"), list(sizes)})};
   return {apply(apply(op("reshape", {normal, list(sizes)}), 1, "mul"), 2, "add")};

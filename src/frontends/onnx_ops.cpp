@@ -27,7 +27,13 @@ std::vector<T> read(const Tensor& tensor, DType dtype) {
 
 const Tensor& NodeCall::in(size_t input) const {
   if (!has(input)) refuse(fmt::format("input {} is left out", input));
-  return *inputs_[input];
+  Value& value = inputs_[input];
+  if (!value.tensor.defined()) value.tensor = materialize(*value.sizes);
+  return value.tensor;
+}
+
+DType NodeCall::dtype(size_t input) const {
+  return has(input) && inputs_[input].sizes ? inputs_[input].sizes->dtype : in(input).dtype();
 }
 
 std::vector<Tensor> NodeCall::all() const {
@@ -36,13 +42,36 @@ std::vector<Tensor> NodeCall::all() const {
   return result;
 }
 
+Exprs NodeCall::exprs(size_t input) const {
+  if (!has(input) || !inputs_[input].sizes) {
+    const Ints numbers = ints(input);
+    return {numbers.begin(), numbers.end()};
+  }
+  const SizeTensor& sizes = *inputs_[input].sizes;
+  if (is_floating_point(sizes.dtype)) refuse(fmt::format("input {} is to be of integers", input));
+  Exprs result;
+  for (const SizeNumber& number : sizes.elements) result.push_back(number.over);
+  return result;
+}
+
 Ints NodeCall::ints(size_t input) const {
+  if (has(input) && inputs_[input].sizes) {
+    Ints result;
+    for (const Expr e : exprs(input)) result.push_back(fixed(e));
+    return result;
+  }
   const Tensor& tensor = in(input);
   if (tensor.is_floating_point()) refuse(fmt::format("input {} is to be of integers", input));
   return read<int64_t>(tensor, DType::int64);
 }
 
 std::vector<double> NodeCall::numbers(size_t input) const {
+  if (has(input) && inputs_[input].sizes) {
+    std::vector<double> result;
+    for (const SizeNumber& number : inputs_[input].sizes->elements)
+      result.push_back(static_cast<double>(fixed(number.over)) / static_cast<double>(number.under));
+    return result;
+  }
   return read<double>(in(input), DType::float64);
 }
 
@@ -57,6 +86,13 @@ std::optional<Ints> NodeCall::ints(std::string_view attribute, size_t input) con
   if (node_.find(attribute) != nullptr) return node_.get_ints(attribute, {});
   if (has(input)) return ints(input);
   return std::nullopt;
+}
+
+std::optional<Exprs> NodeCall::exprs(std::string_view attribute, size_t input) const {
+  if (node_.find(attribute) == nullptr && has(input)) return exprs(input);
+  const std::optional<Ints> numbers = ints(attribute, input);
+  if (!numbers) return std::nullopt;
+  return Exprs(numbers->begin(), numbers->end());
 }
 
 int64_t NodeCall::positive(std::string_view attribute, int64_t otherwise) const {
@@ -132,7 +168,13 @@ Tensor constant(const Ints& values, const Ints& shape, DType dtype) {
   return op("reshape", {result, list(shape)});
 }
 
-Tensor filled(const Ints& shape, const Scalar& value, DType dtype) {
+Exprs shape_of(const Tensor& tensor) {
+  Exprs sizes;
+  for (const SymInt& value : tensor.sizes()) sizes.push_back(to_expr(value));
+  return sizes;
+}
+
+Tensor filled(const Exprs& shape, const Scalar& value, DType dtype) {
   Argument<Tensor> number;
   if (value.is_floating_point()) {
     number = value.toDouble();
@@ -144,7 +186,7 @@ Tensor filled(const Ints& shape, const Scalar& value, DType dtype) {
   return op("full", {list(shape), number}, {{"dtype", dtype}});
 }
 
-Tensor wrap_indices(const Tensor& indices, int64_t length) {
+Tensor wrap_indices(const Tensor& indices, Expr length) {
   const Tensor wide = op("to", {indices, DType::int64});
   return op("where", {op("lt", {wide, 0}), op("add", {wide, length}), wide});
 }

@@ -19,11 +19,7 @@ namespace {
 
 using Array = stax::Tensor;
 
-/// What a name stands for while the graph is walked. A known value depends on constants and sizes alone.
-struct Value {
-  Array tensor;
-  bool known = false;
-};
+using ops::Value;
 using Scope = std::unordered_map<std::string, Value>;
 
 /// A tensor of the model's own, which nobody writes.
@@ -36,6 +32,30 @@ Array to_tensor(const files::ArrayView& view) {
 
 bool is_standard(const std::string& domain) {
   return domain.empty() || domain == "ai.onnx";
+}
+
+bool is_if(const Node& node) {
+  return is_standard(node.domain) && node.op_type == "If";
+}
+
+/// The graphs that a node has for attributes.
+std::vector<const Graph*> graphs_of(const Node& node) {
+  std::vector<const Graph*> graphs;
+  for (const Attribute& attribute : node.attributes) {
+    if (const auto* graph = std::get_if<std::shared_ptr<const Graph>>(&attribute.value))
+      graphs.push_back(graph->get());
+  }
+  return graphs;
+}
+
+/// Every name that a node reads or makes, in its graphs as well.
+void names_of(const Node& node, std::vector<std::string>& names) {
+  names.insert(names.end(), node.inputs.begin(), node.inputs.end());
+  names.insert(names.end(), node.outputs.begin(), node.outputs.end());
+  for (const Graph* graph : graphs_of(node)) {
+    for (const Node& inner : graph->nodes) names_of(inner, names);
+    for (const ValueInfo& output : graph->outputs) names.push_back(output.name);
+  }
 }
 
 int64_t opset_of(const std::map<std::string, int64_t>& opsets, const std::string& domain) {
@@ -65,7 +85,10 @@ struct OnnxProgram::State {
   void find_last_uses();
   void run_nodes(const std::vector<Node>& nodes, const std::map<std::string, int64_t>& opsets,
                  Scope& scope) const;
-  std::vector<Value> run_node(const Node& node, int64_t opset, const Scope& scope) const;
+  std::vector<Value> run_node(const Node& node, const std::map<std::string, int64_t>& opsets,
+                              const Scope& scope) const;
+  std::vector<Value> run_branch(const Node& node, const std::map<std::string, int64_t>& opsets,
+                                const Scope& scope) const;
   std::vector<Value> run_function(const Function& function, const Node& node, const Scope& scope) const;
   void check_inputs(const std::vector<Array>& given) const;
 };
@@ -76,6 +99,10 @@ void OnnxProgram::State::collect_missing(const std::vector<Node>& nodes,
   for (const Node& node : nodes) {
     const int64_t opset = opset_of(opsets, node.domain);
     if (is_standard(node.domain) && ops::find_row(node.op_type, opset)) continue;
+    if (is_if(node)) {
+      for (const Graph* graph : graphs_of(node)) collect_missing(graph->nodes, opsets, missing);
+      continue;
+    }
     if (const Function* function = find_function(node)) {
       collect_missing(function->nodes, function->opsets, missing);
       continue;
@@ -89,10 +116,10 @@ void OnnxProgram::State::find_last_uses() {
   std::set<std::string> needed;
   for (const ValueInfo& output : model.graph.outputs) needed.insert(output.name);
   for (auto node = model.graph.nodes.rbegin(); node != model.graph.nodes.rend(); ++node) {
-    for (const auto* names : {&node->inputs, &node->outputs}) {
-      for (const std::string& name : *names) {
-        if (!name.empty() && needed.insert(name).second) last_uses[&*node].push_back(name);
-      }
+    std::vector<std::string> names;
+    names_of(*node, names);
+    for (const std::string& name : names) {
+      if (!name.empty() && needed.insert(name).second) last_uses[&*node].push_back(name);
     }
   }
 }
@@ -126,27 +153,51 @@ std::vector<Value> OnnxProgram::State::run_function(const Function& function, co
   return results;
 }
 
-std::vector<Value> OnnxProgram::State::run_node(const Node& node, int64_t opset, const Scope& scope) const {
+/// If: the branch that the condition asks for, which sees what the graph around it has made.
+std::vector<Value> OnnxProgram::State::run_branch(const Node& node,
+                                                  const std::map<std::string, int64_t>& opsets,
+                                                  const Scope& scope) const {
+  STAX_CHECK(node.inputs.size() == 1, "it needs one condition, got {}", node.inputs.size());
+  const bool holds = ops::decide(ops::NodeCall(node, 1, {scope.at(node.inputs[0])}), 0);
+  const Attribute* attribute = node.find(holds ? "then_branch" : "else_branch");
+  const auto* branch =
+      attribute == nullptr ? nullptr : std::get_if<std::shared_ptr<const Graph>>(&attribute->value);
+  STAX_CHECK(branch != nullptr, "it needs a graph for each branch");
+  Scope inner = scope;
+  for (const onnx::Tensor& constant : (*branch)->initializers)
+    inner[constant.name] = {to_tensor(constant.view()), true, nullptr};
+  run_nodes((*branch)->nodes, opsets, inner);
+  std::vector<Value> results;
+  for (const ValueInfo& output : (*branch)->outputs) results.push_back(inner.at(output.name));
+  return results;
+}
+
+std::vector<Value> OnnxProgram::State::run_node(const Node& node,
+                                                const std::map<std::string, int64_t>& opsets,
+                                                const Scope& scope) const {
+  const int64_t opset = opset_of(opsets, node.domain);
   const ops::OpRow* row = is_standard(node.domain) ? ops::find_row(node.op_type, opset) : nullptr;
-  if (row == nullptr) return run_function(*find_function(node), node, scope);
-  std::vector<std::optional<Array>> inputs;
+  if (row == nullptr) {
+    return is_if(node) ? run_branch(node, opsets, scope) : run_function(*find_function(node), node, scope);
+  }
+  std::vector<Value> inputs;
   bool known = !row->random;
   for (const std::string& name : node.inputs) {
-    if (name.empty()) {
-      inputs.emplace_back();
-      continue;
-    }
-    const Value& value = scope.at(name);
-    inputs.emplace_back(value.tensor);
-    known = known && value.known;
+    inputs.push_back(name.empty() ? Value() : scope.at(name));
+    known = known && (name.empty() || inputs.back().known);
+  }
+  const ops::NodeCall call(node, opset, std::move(inputs));
+  std::vector<Value> results;
+  if (std::optional<std::vector<ops::SizeTensor>> sizes = ops::run_on_sizes(*row, call)) {
+    for (ops::SizeTensor& tensor : *sizes) results.push_back(ops::value_of(std::move(tensor)));
+    return results;
   }
   // What is known is computed now, outside the trace, and is a constant of the compiled program.
   const bool tracing = capture::current_trace() != nullptr;
   const capture::TraceScope trace(known ? nullptr : capture::current_trace());
-  std::vector<Value> results;
-  for (Array& tensor : row->run(ops::NodeCall(node, opset, std::move(inputs)))) {
+  for (Array& tensor : row->run(call)) {
     if (known && tracing) tensor = constant_copy(tensor);
-    results.push_back({std::move(tensor), known || row->only_sizes});
+    results.push_back({std::move(tensor), known, nullptr});
   }
   return results;
 }
@@ -156,7 +207,7 @@ void OnnxProgram::State::run_nodes(const std::vector<Node>& nodes,
   for (const Node& node : nodes) {
     std::vector<Value> results;
     try {
-      results = run_node(node, opset_of(opsets, node.domain), scope);
+      results = run_node(node, opsets, scope);
     } catch (const std::out_of_range&) {
       throw_user_error(fmt::format("{}: it needs more inputs, or more elements in one", node.describe()));
     } catch (const std::bad_alloc&) {
@@ -217,7 +268,7 @@ OnnxProgram::OnnxProgram(Model model) : state_(std::make_unique<State>()) {
   STAX_CHECK(missing.empty(), "the model uses operators that are not mapped: {}", fmt::join(missing, ", "));
   state_->find_last_uses();
   for (const onnx::Tensor& constant : m.graph.initializers)
-    state_->constants[constant.name] = {to_tensor(constant.view()), true};
+    state_->constants[constant.name] = {to_tensor(constant.view()), true, nullptr};
   for (const ValueInfo& input : m.graph.inputs) {
     if (!state_->constants.count(input.name)) state_->inputs.push_back(input);
   }
@@ -239,14 +290,17 @@ const std::vector<ValueInfo>& OnnxProgram::outputs() const {
 std::vector<Array> OnnxProgram::operator()(const std::vector<Array>& inputs) const {
   state_->check_inputs(inputs);
   Scope scope = state_->constants;
-  for (size_t i = 0; i < inputs.size(); ++i) scope[state_->inputs[i].name] = {inputs[i], false};
+  for (size_t i = 0; i < inputs.size(); ++i) scope[state_->inputs[i].name] = {inputs[i], false, nullptr};
   state_->run_nodes(state_->model.graph.nodes, state_->model.opsets, scope);
   std::vector<Array> results;
   for (const ValueInfo& output : outputs()) {
     const auto found = scope.find(output.name);
     STAX_CHECK(found != scope.end(), "the model's output '{}' is never made", output.name);
+    const Value& value = found->second;
     // The model's own tensors stay its own.
-    results.push_back(found->second.known ? found->second.tensor.clone() : found->second.tensor);
+    results.push_back(value.sizes   ? ops::materialize(*value.sizes)
+                      : value.known ? value.tensor.clone()
+                                    : value.tensor);
   }
   return results;
 }

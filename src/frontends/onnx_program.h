@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "frontends/onnx_model.h"
+#include "stax/dim.h"
 #include "stax/tensor.h"
 
 namespace stax::onnx {
@@ -36,5 +37,10 @@ class OnnxProgram {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// What the inputs' declared shapes say for compile(): dimensions of one symbolic name are one declared
+/// dimension of that name (with "_" for what no identifier has), and "2*n + 1" is derived from n. Dimensions
+/// with numbers are fixed; those with neither are left to the compiler.
+DynamicShapes dynamic_shapes(const std::vector<ValueInfo>& inputs);
 
 }  // namespace stax::onnx

@@ -68,7 +68,7 @@ Tensor empty_extremum(const Tensor& x, const Axes& over, bool largest) {
     const int64_t high = std::numeric_limits<int64_t>::max() >> (64 - 8 * itemsize(x.dtype()));
     value = largest ? -high - 1 : high;
   }
-  return filled(sums.sizes().values(), value, x.dtype());
+  return filled(shape_of(sums), value, x.dtype());
 }
 template <bool largest>
 Result reduce_extremum(const NodeCall& call) {
@@ -76,7 +76,7 @@ Result reduce_extremum(const NodeCall& call) {
   const Tensor& x = call.in(0);
   if (over.all_kept || x.dim() == 0) return {x};
   for (const int64_t axis : over.axes) {
-    if (size(x, axis) == 0) return {empty_extremum(x, over, largest)};
+    if (x.size(axis) == 0) return {empty_extremum(x, over, largest)};
   }
   return {op(largest ? "amax" : "amin", {x, list(over.axes), over.keep})};
 }
@@ -122,8 +122,8 @@ Result cumulate(const NodeCall& call) {
   const auto flip = [&](const Tensor& t) { return reverse ? op("flip", {t, list(Ints{axis})}) : t; };
   Tensor values = flip(x);
   if (call.integer("exclusive", 0) != 0) {  // shifted by one, the neutral element first
-    const int64_t length = values.size(axis);
-    Ints shape = values.sizes().values();
+    const Expr length = size(values, axis);
+    Exprs shape = shape_of(values);
     shape[static_cast<size_t>(axis)] = 1;
     const Tensor first = filled(shape, product ? 1 : 0, x.dtype());
     values = op("cat", {list({first, op("slice", {values, axis, 0, length - 1})}), axis});
