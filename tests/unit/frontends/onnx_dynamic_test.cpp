@@ -2,23 +2,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "frontends/onnx_program.h"
 #include "stax/compile.h"
 #include "stax/error.h"
 #include "stax/factories.h"
 #include "stax/functions.h"
-#include "stax/operators.h"
 #include "stax/io.h"
 #include "stax/onnx.h"
+#include "stax/operators.h"
+#include "unit/frontends/onnx_building.h"
 
 namespace stax::onnx {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-using Array = stax::Tensor;
-using Ints = std::vector<int64_t>;
 
 const std::string kFolder = STAX_TEST_DATA "/onnx/";
 
@@ -75,6 +73,114 @@ TEST(OnnxDynamic, NamesTheModelsDimensions) {
   } catch (const UserError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("sequence is 6 in dimension 1 of tensor 1"), HasSubstr("5")));
   }
+}
+
+/// The program, compiled for all sizes.
+auto compiled(const OnnxProgram& program) {
+  return compile([&](const std::vector<Array>& in) { return program(in); },
+                 {.dynamic = true, .fullgraph = true});
+}
+
+TEST(OnnxDynamic, PadsByWhatSizesLeave) {
+  // To a multiple of 4: pads [0, -n mod 4], turned as exporters turn the order of axes.
+  Builder b;
+  b.input("x")
+      .constant("four", {4})
+      .constant("none", {0, 0})
+      .constant("zero", {0})
+      .constant("pairs", {-1, 2});
+  b.constant("back", {-1}).constant("least", {INT64_MIN}).constant("flat", {-1});
+  b.node("Shape", {"x"}, {"n"}, {attribute("end", int64_t{1})});
+  b.node("Neg", {"n"}, {"m"}).node("Mod", {"m", "four"}, {"rest"});
+  b.node("Concat", {"none", "zero", "rest"}, {"all"}, {attribute("axis", int64_t{0})});
+  b.node("Reshape", {"all", "pairs"}, {"table"});
+  b.node("Slice", {"table", "back", "least", "zero", "back"}, {"turned"});
+  b.node("Transpose", {"turned"}, {"columns"}).node("Reshape", {"columns", "flat"}, {"pads"});
+  b.node("Pad", {"x", "pads"}, {"y"});
+  const OnnxProgram program = b.build({"y"});
+  const auto f = compiled(program);
+  for (const int64_t n : {3, 5, 8, 2}) {
+    const Array y = f(std::vector<Array>{ones({n, 2})})[0];
+    EXPECT_EQ(y.sizes().values(), (Ints{(n + 3) / 4 * 4, 2}));
+    EXPECT_EQ(y.sum().item().toDouble(), 2.0 * static_cast<double>(n));
+    EXPECT_EQ(values(y)[0], 1);
+  }
+  EXPECT_EQ(f.artifacts().size(), 1u);
+}
+
+TEST(OnnxDynamic, EdgesRepeatByComputedAmounts) {
+  // As many elements before as there are, less one.
+  Builder b;
+  b.input("x").constant("one", {1}).constant("zero", {0});
+  b.node("Shape", {"x"}, {"n"}).node("Sub", {"n", "one"}, {"before"});
+  b.node("Concat", {"before", "zero"}, {"pads"}, {attribute("axis", int64_t{0})});
+  b.node("Pad", {"x", "pads"}, {"y"}, {attribute("mode", std::string("reflect"))});
+  const OnnxProgram program = b.build({"y"});
+  const auto f = compiled(program);
+  EXPECT_THAT(values(f(std::vector<Array>{arange(3, kFloat)})[0]), ElementsAre(2, 1, 0, 1, 2));
+  EXPECT_THAT(values(f(std::vector<Array>{arange(4, kFloat)})[0]), ElementsAre(3, 2, 1, 0, 1, 2, 3));
+  EXPECT_EQ(f.artifacts().size(), 1u);
+}
+
+TEST(OnnxDynamic, SizesBecomeValues) {
+  // x * n + [n * m, max(n, m)][0] as floats, for all n and m.
+  Builder b;
+  b.input("x").constant("zero", {0}).constant("one", {1}).constant("two", {2});
+  b.node("Shape", {"x"}, {"shape"})
+      .node("ReduceProd", {"shape"}, {"area"}, {attribute("keepdims", int64_t{1})});
+  b.node("Slice", {"shape", "zero", "one"}, {"n"}).node("Slice", {"shape", "one", "two"}, {"m"});
+  b.node("Max", {"n", "m"}, {"larger"});
+  b.node("Concat", {"area", "larger"}, {"both"}, {attribute("axis", int64_t{0})});
+  b.node("Cast", {"both"}, {"floats"}, {attribute("to", int64_t{1})});
+  b.node("Cast", {"n"}, {"factor"}, {attribute("to", int64_t{1})});
+  b.node("Mul", {"x", "factor"}, {"scaled"}).node("Gather", {"floats", "zero"}, {"first"});
+  b.node("Add", {"scaled", "first"}, {"y"});
+  const OnnxProgram program = b.build({"y", "floats"});
+  const auto f = compiled(program);
+  for (const auto& [n, m] : {std::pair<int64_t, int64_t>{3, 2}, {2, 5}, {4, 4}}) {
+    const std::vector<Array> out = f(std::vector<Array>{ones({n, m})});
+    EXPECT_EQ(values(out[0]).back(), static_cast<double>(n + n * m));
+    EXPECT_THAT(values(out[1]), ElementsAre(n * m, std::max(n, m)));
+  }
+  EXPECT_EQ(f.artifacts().size(), 1u);
+}
+
+TEST(OnnxDynamic, IfDecidesAboutSizes) {
+  // n == 4 ? x + x : -x
+  const auto branch = [](const std::string& op, std::vector<std::string> inputs) {
+    Graph graph;
+    graph.nodes.push_back({"", op, "", "", std::move(inputs), {"r"}, {}});
+    graph.outputs.push_back({"r", "", std::nullopt, std::nullopt});
+    return std::make_shared<const Graph>(std::move(graph));
+  };
+  Builder b;
+  b.input("x").constant("four", {4}).node("Shape", {"x"}, {"n"}).node("Equal", {"n", "four"}, {"c"});
+  b.node(
+      "If", {"c"}, {"y"},
+      {attribute("then_branch", branch("Add", {"x", "x"})), attribute("else_branch", branch("Neg", {"x"}))});
+  const OnnxProgram program = b.build({"y"});
+  const auto f = compiled(program);
+  for (const int64_t n : {3, 4, 7}) {
+    EXPECT_EQ(f(std::vector<Array>{ones({n})})[0].sum().item().toLong(), n == 4 ? 8 : -n);
+  }
+  EXPECT_EQ(f.artifacts().size(), 2u);
+}
+
+TEST(OnnxDynamic, DimensionsGetTheNamesOfTheModel) {
+  ValueInfo a{"a", "FLOAT", std::nullopt,
+              std::vector<Dim>{{{}, "past + 1"}, {3, ""}, {{}, "2*past"}, {{}, ""}}};
+  ValueInfo b{"b", "FLOAT", std::nullopt,
+              std::vector<Dim>{{{}, "batch.size"}, {{}, "batch_size"}, {{}, "0"}}};
+  ValueInfo c{"c", "FLOAT", std::nullopt, std::nullopt};
+  const DynamicShapes shapes = dynamic_shapes({a, b, c});
+  EXPECT_EQ(shapes.at(0).at(0).str(), "past + 1");
+  EXPECT_EQ(shapes.at(0).at(1).kind(), stax::Dim::Kind::fixed);
+  EXPECT_EQ(shapes.at(0).at(2).str(), "2*past");
+  EXPECT_EQ(shapes.at(0).count(3), 0u);
+  EXPECT_EQ(shapes.at(1).at(0).str(), "batch_size");
+  EXPECT_EQ(shapes.at(1).at(1).str(), "batch_size_2");
+  EXPECT_EQ(shapes.at(1).at(2).str(), "_0");
+  EXPECT_TRUE(shapes.at(2).empty());
 }
 
 }  // namespace
