@@ -15,8 +15,9 @@ namespace {
 
 template <class T>
 std::vector<T> read(const Tensor& tensor, DType dtype) {
-  capture::TraceScope suspend(nullptr);
-  const StridedImpl& source = strided(tensor);
+  // Where data decides it, this is a read: the trace ends here.
+  const StridedImpl& source = tensor.impl()->concrete(std::source_location::current());
+  const capture::TraceScope suspend(nullptr);
   const Tensor dense = new_tensor(dtype, source.sizes().values());
   copy_elements(source.view(), strided(dense).view());
   const T* data = reinterpret_cast<const T*>(strided(dense).data());

@@ -194,7 +194,8 @@ std::vector<Value> OnnxProgram::State::run_node(const Node& node,
   }
   // What is known is computed now, outside the trace, and is a constant of the compiled program.
   const bool tracing = capture::current_trace() != nullptr;
-  const capture::TraceScope trace(known ? nullptr : capture::current_trace());
+  std::optional<capture::TraceScope> suspended;
+  if (known) suspended.emplace(nullptr);
   for (Array& tensor : row->run(call)) {
     if (known && tracing) tensor = constant_copy(tensor);
     results.push_back({std::move(tensor), known, nullptr});

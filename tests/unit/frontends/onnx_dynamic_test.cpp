@@ -166,6 +166,17 @@ TEST(OnnxDynamic, IfDecidesAboutSizes) {
   EXPECT_EQ(f.artifacts().size(), 2u);
 }
 
+TEST(OnnxDynamic, ShapesThatDataDecidesAreRead) {
+  Builder b;
+  const OnnxProgram program = b.input("x").input("shape").node("Reshape", {"x", "shape"}, {"y"}).build({"y"});
+  const auto f = compile([&](const std::vector<Array>& in) { return program(in); }, {.dynamic = true});
+  for (const Ints& shape : {Ints{2, 6}, {3, 4}}) {
+    const Array y = f(std::vector<Array>{arange(12, kFloat), tensor(shape, kInt64)})[0];
+    EXPECT_EQ(y.sizes().values(), shape);
+    EXPECT_EQ(values(y).back(), 11);
+  }
+}
+
 TEST(OnnxDynamic, DimensionsGetTheNamesOfTheModel) {
   ValueInfo a{"a", "FLOAT", std::nullopt,
               std::vector<Dim>{{{}, "past + 1"}, {3, ""}, {{}, "2*past"}, {{}, ""}}};
