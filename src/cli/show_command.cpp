@@ -42,11 +42,9 @@ capture::Captured capture_program(const ShowOptions& options) {
 }  // namespace
 
 int show(const ShowOptions& options) {
-  STAX_CHECK(options.target == "cpu", "show: there is no generator for the target '{}'; there is: cpu",
-             options.target);
   const capture::Captured captured = capture_program(options);
   const compiler::Stages stages =
-      compiler::run_stages(captured.graph, *captured.env, {compiler::Backend::native, true});
+      compiler::run_stages(captured.graph, *captured.env, {.strict_native = true, .target = options.target});
   std::fputs(compiler::stage_text(stages, options.stage).c_str(), stdout);
   return 0;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "codegen/triton/printer.h"
 #include "compiler/constant_evaluator.h"
 #include "device/cpu_info.h"
 #include "graph/pass_table.h"
@@ -35,7 +36,7 @@ void log_fusion(const schedule::Schedule& schedule) {
 }
 
 /// Kernels and their sources: as many modules as compile well at the same time.
-void emit(Stages& stages, const schedule::Target& target) {
+void emit_cpu(Stages& stages, const schedule::Target& target) {
   for (const schedule::Group& group : stages.schedule.groups) {
     if (!group.external) stages.kernels.push_back(codegen::make_kernel(stages.program, group, target));
   }
@@ -48,6 +49,16 @@ void emit(Stages& stages, const schedule::Target& target) {
     stages.source_of.insert(stages.source_of.end(), part.size(), static_cast<int32_t>(stages.sources.size()));
     stages.sources.push_back(std::move(module.source));
     stages.infos.insert(stages.infos.end(), module.kernels.begin(), module.kernels.end());
+  }
+}
+
+void emit_cuda(Stages& stages, const schedule::Target& target) {
+  for (const schedule::Group& group : stages.schedule.groups) {
+    if (group.external) continue;
+    const auto number = static_cast<int32_t>(stages.tiles.size());
+    stages.tiles.push_back(codegen::make_tile_kernel(stages.program, group, target, number));
+    stages.sources.push_back(codegen::print_triton(stages.tiles.back()));
+    stages.infos.push_back({.name = stages.tiles.back().name});
   }
 }
 
@@ -95,10 +106,13 @@ Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& opti
   const auto start = Clock::now();
   Stages stages;
   stages.captured = graph;
-  stages.target = "cpu:" + device::cpu_target().name;
+  const bool cpu = options.target == "cpu";
+  const schedule::Target target = cpu ? cpu_schedule_target() : cuda_target_named(options.target);
+  stages.target = cpu ? "cpu:" + device::cpu_target().name : options.target;
   stages.graph = graph::run_passes({ops::table(), env, evaluate_constants}, std::move(graph));
   if (log::enabled(Channel::graph)) log::write(Channel::graph, "\n" + stages.graph.str());
-  lowering::Lowered lowered = lowering::lower(ops::table(), stages.graph, env);
+  lowering::Lowered lowered =
+      lowering::lower(ops::table(), stages.graph, env, cpu ? schedule::Target{} : target);
   stages.program = std::move(lowered.program);
   stages.results = std::move(lowered.results);
   if (options.backend == Backend::reference) {
@@ -106,10 +120,12 @@ Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& opti
     return stages;
   }
   try {
-    const schedule::Target target = cpu_schedule_target();
     stages.schedule = schedule::make_schedule(stages.program, target);
     log_fusion(stages.schedule);
-    emit(stages, target);
+    if (target.kind == schedule::Target::Kind::cpu)
+      emit_cpu(stages, target);
+    else
+      emit_cuda(stages, target);
   } catch (const Error& error) {
     if (options.strict_native) throw;
     stages.fallback = error.what();
@@ -162,12 +178,17 @@ std::string stage_text(const Stages& stages, std::string_view stage) {
     for (const codegen::Kernel& kernel : stages.kernels) text += kernel.str();
     return text;
   }
-  if (stage == "cpp") {
+  const bool cpu = stages.tiles.empty();
+  if (stage == "triton" && !cpu) {
+    for (const std::string& source : stages.sources) text += source + "\n\n";
+    return text;
+  }
+  if (stage == "cpp" && cpu) {
     for (const std::string& source : stages.sources) text += source;
     return text;
   }
-  STAX_CHECK(stage == "plan", "there is no stage '{}'; expected graph, loops, schedule, kernels, cpp or plan",
-             stage);
+  STAX_CHECK(stage == "plan", "there is no stage '{}' for {}; expected graph, loops, schedule, {} or plan",
+             stage, stages.target, cpu ? "kernels, cpp" : "triton");
   return plan_of(stages).str();
 }
 

@@ -7,6 +7,7 @@
 
 #include "codegen/cpp/printer.h"
 #include "codegen/plan/plan.h"
+#include "codegen/tile/tile_kernel.h"
 #include "graph/graph.h"
 #include "lowering/lowering.h"
 #include "reference/executor.h"
@@ -26,6 +27,8 @@ struct PipelineOptions {
   /// Raises where kernels cannot be generated or compiled, instead of running the program in the reference
   /// executor.
   bool strict_native = false;
+  /// What kernels are made for: "cpu", or "cuda:sm_90", for which they are only made, not compiled.
+  std::string target = "cpu";
 };
 
 /// What each stage made of one graph.
@@ -35,7 +38,8 @@ struct Stages {
   loops::Program program;
   std::vector<lowering::ResultView> results;  // parallel to the graph's outputs
   schedule::Schedule schedule;
-  std::vector<codegen::Kernel> kernels;    // parallel to the groups that are not external
+  std::vector<codegen::Kernel> kernels;    // parallel to the groups that are not external, for a CPU
+  std::vector<codegen::TileKernel> tiles;  // the same for a GPU
   std::vector<std::string> sources;        // one for each run of the host compiler
   std::vector<codegen::KernelInfo> infos;  // parallel to kernels
   std::vector<int32_t> source_of;          // parallel to kernels: position in sources
@@ -66,7 +70,8 @@ Executables build(Stages& stages, const PipelineOptions& options);
 /// The plan with its kernels not loaded: for show.
 codegen::Plan plan_of(const Stages& stages);
 
-/// One stage as text: "graph", "loops", "schedule", "kernels", "cpp" or "plan". UserError for another name.
+/// One stage as text: "graph", "loops", "schedule", "kernels", "cpp", "triton" or "plan". UserError for
+/// another name.
 std::string stage_text(const Stages& stages, std::string_view stage);
 
 }  // namespace stax::compiler

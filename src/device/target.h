@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace stax {
 
@@ -16,5 +17,9 @@ struct Target {
   /// threads of a kernel cannot wait for each other, as on a GPU.
   int32_t phases = 1;
 };
+
+/// The target called "cuda:sm_90", as it is without a device to ask; UserError for a name that is none,
+/// listing those that are.
+Target cuda_target_named(std::string_view name);
 
 }  // namespace stax

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "loops/analysis.h"
 #include "support/check.h"
 
 namespace stax::codegen {
@@ -22,7 +23,8 @@ namespace {
 /// Appends the members' bodies to one list.
 class Flattener {
  public:
-  Flattener(const loops::Program& program, const schedule::Group& group) : program_(program), group_(group) {}
+  Flattener(const loops::Program& program, const schedule::Group& group, FlattenOptions options)
+      : program_(program), group_(group), options_(options) {}
 
   FlatGroup run() {
     for (const schedule::Member& member : group_.members) append(member);
@@ -67,13 +69,13 @@ class Flattener {
         return {id};
       }
       case OpCode::div_relaxed:
-        return {divide(inst)};
+        return {options_.divide_by_reciprocal ? divide(inst) : builder_.add(std::move(inst))};
       case OpCode::reduce_welford:
-        return welford(inst);
+        return options_.take_apart ? welford(inst) : whole(std::move(inst));
       case OpCode::reduce_welford_combine:
-        return welford_combine(inst);
+        return options_.take_apart ? welford_combine(inst) : whole(std::move(inst));
       case OpCode::reduce_softmax:
-        return softmax(inst);
+        return options_.take_apart ? softmax(inst) : whole(std::move(inst));
       case OpCode::reduce_argmax:
       case OpCode::reduce_argmin:
       case OpCode::scan_max:
@@ -88,6 +90,17 @@ class Flattener {
       default:
         return {builder_.add(std::move(inst))};
     }
+  }
+
+  /// A reduction with several results as it is.
+  std::vector<ValueId> whole(Inst inst) {
+    const int32_t count = loops::result_count(inst.op);
+    const DType operand = builder_.dtype(inst.args[0]);
+    const OpCode op = inst.op;
+    std::vector<ValueId> ids = {builder_.add(std::move(inst))};
+    for (int32_t k = 1; k < count; ++k)
+      ids.push_back(builder_.result(ids[0], k, loops::result_dtype(op, k, operand)));
+    return ids;
   }
 
   ValueId forwarded(const Inst& load) const {
@@ -190,6 +203,7 @@ class Flattener {
 
   const loops::Program& program_;
   const schedule::Group& group_;
+  FlattenOptions options_;
   BodyBuilder builder_;
   std::vector<Stored> stored_;
   std::map<ValueId, int32_t> check_nodes_;
@@ -236,8 +250,8 @@ void analyse(FlatGroup& flat) {
 
 }  // namespace
 
-FlatGroup flatten(const loops::Program& program, const schedule::Group& group) {
-  FlatGroup flat = Flattener(program, group).run();
+FlatGroup flatten(const loops::Program& program, const schedule::Group& group, FlattenOptions options) {
+  FlatGroup flat = Flattener(program, group, options).run();
   analyse(flat);
   return flat;
 }

@@ -22,10 +22,15 @@ struct FlatGroup {
   bool has_scan = false, has_atomic = false;
 };
 
+/// What the kernels of a target compute otherwise than the instructions say.
+struct FlattenOptions {
+  bool divide_by_reciprocal = true;  // a row over one divisor: see Flattener::divide()
+  bool take_apart = true;  // Welford reductions become two sums, (m, sum of exp) a maximum and a sum
+};
+
 /// Flattens `group`. Loads of what an earlier member stored become the stored value, rounded to the buffer's
-/// dtype; stores to group.local vanish. Welford reductions become two sums, (m, sum of exp) a maximum and a
-/// sum.
-FlatGroup flatten(const loops::Program& program, const schedule::Group& group);
+/// dtype; stores to group.local vanish.
+FlatGroup flatten(const loops::Program& program, const schedule::Group& group, FlattenOptions options = {});
 
 /// Instructions that `roots` need, themselves included, ascending.
 std::vector<loops::ValueId> needed_by(const loops::Body& body, const std::vector<loops::ValueId>& roots);

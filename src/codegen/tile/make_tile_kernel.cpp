@@ -1,0 +1,511 @@
+#include <algorithm>
+#include <map>
+
+#include "codegen/kernel/emitter.h"
+#include "codegen/tile/tiling.h"
+#include "loops/analysis.h"
+#include "support/check.h"
+
+namespace stax::codegen {
+
+using loops::Inst;
+using loops::OpCode;
+using loops::OpKind;
+using loops::ValueId;
+
+namespace {
+
+constexpr AxisSet kReduction = axis_bit(TileAxisKind::r0);
+/// More axes than three would leave blocks too short.
+constexpr int kMaxTiles = 3;
+
+bool is_store(const Inst& inst) {
+  return loops::info(inst.op).kind == OpKind::store;
+}
+
+
+class TileBuilder {
+ public:
+  TileBuilder(const loops::Program& program, const schedule::Group& group, const FlatGroup& flat,
+              TileKernel& kernel)
+      : program_(program), group_(group), flat_(flat), kernel_(kernel), out_(&kernel.body) {
+    env_.assign(flat.body.size(), -1);
+    for (const TileAxis& axis : kernel.axes) {
+      if (axis.masked) masked_ |= axis_bit(axis.kind);
+      all_ |= axis_bit(axis.kind);
+      for (const TileVariable& v : axis.variables) axis_of_[v.symbol] = axis_bit(axis.kind);
+    }
+    find_along();
+    declare_pointers();
+    decide_index_width();
+  }
+
+  void run() {
+    if (kernel_.form != TileForm::looped) {
+      for (ValueId id : needed_by(flat_.body, roots([](ValueId) { return true; }))) emit(id);
+      return;
+    }
+    for (int32_t p = 0; p < flat_.passes; ++p) pass(p);
+    for (ValueId id : needed_by(flat_.body, roots([&](ValueId i) { return !flat_.over_reduction[i]; })))
+      if (!flat_.over_reduction[id]) emit(id);
+  }
+
+ private:
+  // Facts about values
+
+  AxisSet along_of(Expr e) const {
+    AxisSet set = 0;
+    for (Symbol s : e.symbols()) {
+      const auto it = axis_of_.find(s);
+      if (it != axis_of_.end()) set |= it->second;
+    }
+    return set;
+  }
+
+  void find_along() {
+    for (const Inst& inst : flat_.body) {
+      AxisSet set = inst.op == OpCode::check_index ? AxisSet{0} : along_of(inst.index);
+      for (ValueId a : inst.args) set |= along_[a];
+      for (ValueId a : inst.indirect) set |= along_[a];
+      if (loops::info(inst.op).kind == OpKind::reduce) set &= static_cast<AxisSet>(~kReduction);
+      if (loops::info(inst.op).kind == OpKind::scan) set |= kReduction;
+      along_.push_back(set);
+    }
+  }
+
+  template <class Keep>
+  std::vector<ValueId> roots(Keep&& keep) const {
+    std::vector<ValueId> found;
+    for (size_t i = 0; i < flat_.body.size(); ++i) {
+      const auto id = static_cast<ValueId>(i);
+      if ((is_store(flat_.body[i]) || flat_.body[i].op == OpCode::check_index) && keep(id))
+        found.push_back(id);
+    }
+    return found;
+  }
+
+  void declare_pointers() {
+    std::map<loops::BufferId, std::pair<bool, bool>> use;  // read, written
+    for (const Inst& inst : flat_.body) {
+      if (inst.buffer < 0) continue;
+      if (!use.contains(inst.buffer)) kernel_.pointers.push_back({.buffer = inst.buffer});
+      auto& [read, written] = use[inst.buffer];
+      (is_store(inst) ? written : read) = true;
+    }
+    int32_t numbers[3] = {0, 0, 0};
+    constexpr std::string_view kNames[] = {"in_ptr", "out_ptr", "in_out_ptr"};
+    for (TilePointer& p : kernel_.pointers) {
+      const auto [read, written] = use[p.buffer];
+      p.role = !written ? PointerRole::in : read ? PointerRole::in_out : PointerRole::out;
+    }
+    // Arguments that are updated come first, results last.
+    auto place = [](const TilePointer& p) {
+      return p.role == PointerRole::in_out ? 0 : p.role == PointerRole::in ? 1 : 2;
+    };
+    std::stable_sort(kernel_.pointers.begin(), kernel_.pointers.end(),
+                     [&](const TilePointer& a, const TilePointer& b) { return place(a) < place(b); });
+    for (TilePointer& p : kernel_.pointers) {
+      const auto role = static_cast<size_t>(p.role);
+      p.dtype = program_.buffers[p.buffer].dtype;
+      p.name = fmt::format("{}{}", kNames[role], numbers[role]++);
+    }
+  }
+
+  int32_t pointer(loops::BufferId buffer) const {
+    for (size_t k = 0; k < kernel_.pointers.size(); ++k)
+      if (kernel_.pointers[k].buffer == buffer) return static_cast<int32_t>(k);
+    STAX_ASSERT(false, "kernel {} has no argument for buffer {}", kernel_.name,
+                program_.buffers[buffer].name);
+  }
+
+  /// 32-bit indices where every offset that an access reaches, and every index that is computed, is proved to
+  /// fit.
+  void decide_index_width() {
+    constexpr int64_t kLimit = int64_t{1} << 31;
+    Ranges ranges;
+    auto bound = [&](SymbolKind kind, const std::vector<Expr>& extents) {
+      for (size_t k = 0; k < extents.size(); ++k)
+        ranges.set_extent({kind, static_cast<int32_t>(k)}, extents[k]);
+    };
+    bound(SymbolKind::index, group_.ranges);
+    bound(SymbolKind::reduction, group_.reduction_ranges);
+    auto fits = [&](Expr e) {
+      const auto upper = ranges.interval(e).upper;
+      return upper && *upper < kLimit;
+    };
+    for (const TileAxis& axis : kernel_.axes) kernel_.wide_index = kernel_.wide_index || !fits(axis.numel);
+    for (const Inst& inst : flat_.body) {
+      if (inst.buffer >= 0 && inst.indirect.empty() && !fits(inst.index)) kernel_.wide_index = true;
+    }
+  }
+
+  // Statements
+
+  TileStatement& add(TileStatement statement) {
+    out_->push_back(std::move(statement));
+    return out_->back();
+  }
+
+  TileVar define(TileStatement statement, int32_t results = 1) {
+    const TileVar out = next_var_;
+    next_var_ += results;
+    statement.out = out;
+    add(std::move(statement));
+    return out;
+  }
+
+  /// The block of an operand. Constants are written down where they are first used.
+  TileVar operand(ValueId id) {
+    if (env_[id] < 0 && flat_.body[id].op == OpCode::constant)
+      env_[id] = define(
+          {.action = TileAction::constant, .dtype = flat_.body[id].dtype, .number = flat_.body[id].constant});
+    STAX_ASSERT(env_[id] >= 0, "kernel {}: value {} is used before it is computed", kernel_.name, id);
+    return env_[id];
+  }
+
+  std::vector<TileVar> operands(const std::vector<ValueId>& ids) {
+    std::vector<TileVar> vars;
+    for (ValueId id : ids) vars.push_back(operand(id));
+    return vars;
+  }
+
+  void emit(ValueId id) {
+    if (env_[id] >= 0) return;
+    const Inst& inst = flat_.body[id];
+    switch (loops::info(inst.op).kind) {
+      case OpKind::leaf:
+        emit_leaf(id);
+        return;
+      case OpKind::store:
+        emit_store(id);
+        return;
+      case OpKind::reduce:
+        if (kernel_.form == TileForm::persistent) reduce_block(id);
+        return;
+      case OpKind::scan:
+        emit_scan(id);
+        return;
+      case OpKind::special:
+        emit_special(id);
+        return;
+      case OpKind::unary:
+      case OpKind::binary:
+      case OpKind::ternary:
+      case OpKind::cast:
+        break;
+    }
+    std::vector<TileVar> args = operands(inst.args);
+    if (inst.op == OpCode::relu)
+      args.insert(args.begin(), define({.action = TileAction::constant, .dtype = DType::int32}));
+    env_[id] = define({.action = TileAction::compute,
+                       .op = inst.op,
+                       .dtype = inst.dtype,
+                       .from = inst.op == OpCode::where ? inst.dtype : flat_.body[inst.args[0]].dtype,
+                       .args = std::move(args),
+                       .along = along_[id]});
+  }
+
+  void emit_leaf(ValueId id) {
+    const Inst& inst = flat_.body[id];
+    switch (inst.op) {
+      case OpCode::load:
+        emit_load(id);
+        return;
+      case OpCode::index_value:
+        env_[id] = define({.action = TileAction::index,
+                           .dtype = DType::int64,
+                           .indirect = operands(inst.indirect),
+                           .along = along_[id],
+                           .index = inst.index});
+        return;
+      case OpCode::scalar:
+        env_[id] = define({.action = TileAction::scalar, .dtype = inst.dtype, .count = inst.number});
+        return;
+      default:  // constants: see operand()
+        return;
+    }
+  }
+
+  void emit_load(ValueId id) {
+    const Inst& inst = flat_.body[id];
+    TileStatement load{.action = TileAction::load,
+                       .dtype = program_.buffers[inst.buffer].dtype,
+                       .indirect = operands(inst.indirect),
+                       .along = along_[id],
+                       .index = inst.index,
+                       .pointer = pointer(inst.buffer)};
+    if (!inst.args.empty()) load.mask = operand(inst.args[0]);
+    if (load.mask >= 0) load.along |= along_[inst.args[0]];
+    load.masks = load.along & masked_;
+    load.has_other = load.mask >= 0 || (load.along & kReduction) != 0;
+    load.eviction = eviction(id);
+    const bool uniform = load.along == 0;
+    if (uniform) load.eviction = Eviction::none;
+    env_[id] = define(std::move(load));
+    if (uniform && inst.args.empty() && inst.indirect.empty())
+      env_[id] = define({.action = TileAction::broadcast,
+                         .dtype = inst.dtype,
+                         .args = {env_[id]},
+                         .along = static_cast<AxisSet>(all_ & ~kReduction)});
+  }
+
+  /// Lines that other blocks, or a later pass, read again are kept; those of a reduction that are read once
+  /// make room.
+  Eviction eviction(ValueId id) const {
+    const Inst& inst = flat_.body[id];
+    bool in_order = false, repeated = false;
+    for (const TileAxis& axis : kernel_.axes) {
+      if (axis.variables.empty() || axis.numel.is(1)) continue;
+      const auto stride = stride_of(inst.index, axis.variables.back().symbol);
+      in_order = in_order || (stride && stride->is(1) && inst.indirect.empty());
+      repeated = repeated || (along_[id] & axis_bit(axis.kind)) == 0;
+    }
+    if (repeated || !in_order) return Eviction::last;
+    if (kernel_.form == TileForm::pointwise) return Eviction::none;
+    return kernel_.form == TileForm::looped && read_again(id) ? Eviction::last : Eviction::first;
+  }
+
+  /// A value over the reduction that more than one pass needs is loaded in each.
+  bool read_again(ValueId id) const {
+    for (int32_t later = current_pass_ + 1; later < flat_.passes; ++later) {
+      const auto ids = needed_by(flat_.body, pass_roots(later));
+      if (std::find(ids.begin(), ids.end(), id) != ids.end() && flat_.over_reduction[id]) return true;
+    }
+    return false;
+  }
+
+  void emit_store(ValueId id) {
+    const Inst& inst = flat_.body[id];
+    TileStatement store{.action = inst.op == OpCode::atomic_add ? TileAction::atomic_add : TileAction::store,
+                        .dtype = program_.buffers[inst.buffer].dtype,
+                        .from = flat_.body[inst.args[0]].dtype,
+                        .args = {operand(inst.args[0])},
+                        .indirect = operands(inst.indirect),
+                        .along = flat_.over_reduction[id] ? all_ : static_cast<AxisSet>(all_ & ~kReduction),
+                        .index = inst.index,
+                        .pointer = pointer(inst.buffer)};
+    if (inst.args.size() > 1) store.mask = operand(inst.args[1]);
+    store.masks = store.along & masked_;
+    AxisSet address = along_of(inst.index);
+    for (ValueId a : inst.indirect) address |= along_[a];
+    store.wrap = address != store.along;  // the address has to be spread out over the block
+    add(std::move(store));
+  }
+
+  void emit_special(ValueId id) {
+    const Inst& inst = flat_.body[id];
+    if (inst.op == OpCode::result) {
+      env_[id] = operand(inst.args[0]) + inst.number;
+      return;
+    }
+    const bool check = inst.op == OpCode::check_index;
+    AxisSet lanes = flat_.over_reduction[id] ? all_ : static_cast<AxisSet>(all_ & ~kReduction);
+    env_[id] = define({.action = check ? TileAction::check : TileAction::random,
+                       .dtype = DType::int64,
+                       .args = operands(inst.args),
+                       .along = along_[id],
+                       .masks = static_cast<AxisSet>(lanes & masked_ & along_[id]),
+                       .index = inst.index,
+                       .count = check ? flat_.node[id] : inst.number,
+                       .wrap = check && inst.number == 1});
+  }
+
+  // Reductions
+
+  int32_t results(OpCode op) const { return loops::result_count(op); }
+
+  std::vector<TileVar> broadcast_operands(const Inst& inst) {
+    std::vector<TileVar> blocks;
+    for (ValueId a : inst.args)
+      blocks.push_back(define({.action = TileAction::broadcast,
+                               .dtype = flat_.body[a].dtype,
+                               .args = {operand(a)},
+                               .along = all_}));
+    return blocks;
+  }
+
+  void reduce_block(ValueId id) {
+    const Inst& inst = flat_.body[id];
+    const DType operand_dtype = flat_.body[inst.args[0]].dtype;
+    std::vector<TileVar> blocks = broadcast_operands(inst);
+    if (masked_ != 0) {
+      for (TileVar& block : blocks)
+        block = define({.action = TileAction::select,
+                        .dtype = operand_dtype,
+                        .args = {block},
+                        .along = all_,
+                        .masks = masked_,
+                        .number = identity_of(inst.op, operand_dtype)});
+    }
+    finish(id, std::move(blocks), {});
+  }
+
+  /// Reduces blocks, or accumulators, along r0.
+  void finish(ValueId id, std::vector<TileVar> blocks, std::vector<TileVar> carried) {
+    const Inst& inst = flat_.body[id];
+    env_[id] = define({.action = TileAction::reduce,
+                       .op = inst.op,
+                       .dtype = inst.dtype,
+                       .from = flat_.body[inst.args[0]].dtype,
+                       .args = std::move(blocks),
+                       .carried = std::move(carried),
+                       .along = along_[id]},
+                      results(inst.op));
+  }
+
+  void emit_scan(ValueId id) {
+    const Inst& inst = flat_.body[id];
+    std::vector<TileVar> blocks = broadcast_operands(inst);
+    env_[id] = define({.action = TileAction::scan,
+                       .op = inst.op,
+                       .dtype = inst.dtype,
+                       .from = flat_.body[inst.args[0]].dtype,
+                       .args = std::move(blocks),
+                       .carried = accumulators_[id],
+                       .along = along_[id],
+                       .number = identity_of(inst.op, inst.dtype)},
+                      results(inst.op));
+  }
+
+  // Passes of a looped kernel
+
+  std::vector<ValueId> pass_folds(int32_t p) const {
+    std::vector<ValueId> found;
+    for (size_t i = 0; i < flat_.body.size(); ++i)
+      if (loops::info(flat_.body[i].op).kind == OpKind::reduce && flat_.ready[i] == p + 1)
+        found.push_back(static_cast<ValueId>(i));
+    return found;
+  }
+
+  std::vector<ValueId> pass_roots(int32_t p) const {
+    std::vector<ValueId> found =
+        roots([&](ValueId i) { return flat_.over_reduction[i] && flat_.ready[i] == p; });
+    for (ValueId id : pass_folds(p)) found.push_back(id);
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  void pass(int32_t p) {
+    current_pass_ = p;
+    const std::vector<ValueId> wanted = pass_roots(p);
+    if (wanted.empty()) return;
+    const std::vector<ValueId> ids = needed_by(flat_.body, wanted);
+    const std::vector<ValueId> folds = pass_folds(p);
+    auto is_fold = [&](ValueId id) { return std::find(folds.begin(), folds.end(), id) != folds.end(); };
+    for (ValueId id : ids)
+      if (!flat_.over_reduction[id] && !is_fold(id)) emit(id);
+    for (ValueId id : ids)
+      if (is_fold(id) || loops::info(flat_.body[id].op).kind == OpKind::scan) start(id);
+    TileStatement loop{.action = TileAction::loop};
+    auto* outer = out_;
+    const std::vector<TileVar> before = env_;
+    out_ = &loop.body;
+    for (ValueId id : ids) {
+      if (is_fold(id)) accumulate(id);
+      if (flat_.over_reduction[id]) emit(id);
+    }
+    out_ = outer;
+    env_ = before;
+    add(std::move(loop));
+    for (ValueId id : folds) finish(id, accumulators_[id], accumulators_[id]);
+  }
+
+  void start(ValueId id) {
+    const Inst& inst = flat_.body[id];
+    const DType dtype = flat_.body[inst.args[0]].dtype;
+    const bool scan = loops::info(inst.op).kind == OpKind::scan;
+    const int32_t count = results(inst.op);
+    const TileVar first = define({.action = TileAction::start,
+                                  .op = inst.op,
+                                  .dtype = dtype,
+                                  .along = scan ? static_cast<AxisSet>(all_ & ~kReduction) : all_,
+                                  .number = identity_of(inst.op, dtype),
+                                  .count = count},
+                                 count);
+    accumulators_[id].clear();
+    for (int32_t k = 0; k < count; ++k) accumulators_[id].push_back(first + k);
+  }
+
+  void accumulate(ValueId id) {
+    const Inst& inst = flat_.body[id];
+    std::vector<TileVar> blocks = broadcast_operands(inst);
+    define({.action = TileAction::accumulate,
+            .op = inst.op,
+            .dtype = flat_.body[inst.args[0]].dtype,
+            .args = std::move(blocks),
+            .carried = accumulators_[id],
+            .along = all_,
+            .masks = masked_},
+           results(inst.op));
+  }
+
+  const loops::Program& program_;
+  const schedule::Group& group_;
+  const FlatGroup& flat_;
+  TileKernel& kernel_;
+  std::vector<TileStatement>* out_;
+  std::vector<TileVar> env_;
+  std::vector<AxisSet> along_;
+  std::map<Symbol, AxisSet> axis_of_;
+  std::map<ValueId, std::vector<TileVar>> accumulators_;
+  AxisSet masked_ = 0, all_ = 0;
+  TileVar next_var_ = 0;
+  int32_t current_pass_ = 0;
+};
+
+std::vector<Symbol> size_symbols(const TileKernel& kernel) {
+  std::vector<Symbol> found;
+  auto visit = [&](Expr e) {
+    for (Symbol s : e.symbols()) {
+      const bool size = s.kind == SymbolKind::size || s.kind == SymbolKind::unbacked;
+      if (size && std::find(found.begin(), found.end(), s) == found.end()) found.push_back(s);
+    }
+  };
+  std::function<void(const std::vector<TileStatement>&)> walk = [&](const std::vector<TileStatement>& list) {
+    for (const TileStatement& s : list) {
+      visit(s.index);
+      walk(s.body);
+    }
+  };
+  for (const TileAxis& axis : kernel.axes)
+    for (const TileVariable& v : axis.variables) visit(v.extent);
+  walk(kernel.body);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::string_view form_name(TileForm form) {
+  constexpr std::string_view kNames[] = {"poi", "per", "red"};
+  return kNames[static_cast<size_t>(form)];
+}
+
+}  // namespace
+
+const TileAxis* TileKernel::axis(TileAxisKind kind) const {
+  for (const TileAxis& a : axes)
+    if (a.kind == kind) return &a;
+  return nullptr;
+}
+
+TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group& group,
+                            const schedule::Target&, int32_t number) {
+  FlattenOptions options{.divide_by_reciprocal = false};
+  FlatGroup flat = flatten(program, group, options);
+  TileKernel kernel;
+  kernel.hint = reduction_hint(group, flat);
+  kernel.form = choose_form(group, flat, kernel.hint);
+  if (kernel.form == TileForm::looped) {
+    // One pass over memory is worth a longer fold.
+    options.take_apart = false;
+    flat = flatten(program, group, options);
+  }
+  kernel.name = fmt::format("triton_{}_fused_{}", form_name(kernel.form), number);
+  kernel.origin = group.name;
+  kernel.axes = choose_axes(program, group, flat, kMaxTiles);
+  kernel.scalars = program.scalars;
+  TileBuilder(program, group, flat, kernel).run();
+  kernel.symbols = size_symbols(kernel);
+  return kernel;
+}
+
+}  // namespace stax::codegen

@@ -1,0 +1,183 @@
+#include "codegen/tile/tiling.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "codegen/kernel/layout.h"
+#include "support/check.h"
+
+namespace stax::codegen {
+
+using loops::Inst;
+using loops::OpCode;
+using loops::OpKind;
+
+namespace {
+
+/// A tile narrower than this coalesces that much less.
+constexpr int64_t kFullLine = 8;
+/// Longest reductions that one block covers: along memory, and across it, where blocks are wide in x.
+constexpr int64_t kPersistentInner = 1024, kPersistentOther = 64;
+
+bool is_access(const Inst& inst) {
+  return inst.op == OpCode::load || loops::info(inst.op).kind == OpKind::store;
+}
+
+int64_t round_up_to_power_of_two(int64_t n) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
+}
+
+/// A load or store, and the bytes that it moves: stores count twice, because lines that are written in part
+/// are read first.
+struct WeighedAccess {
+  Expr index;
+  double bytes = 0;
+};
+
+std::vector<WeighedAccess> accesses(const loops::Program& program, const schedule::Group& group,
+                                    const FlatGroup& flat) {
+  std::vector<WeighedAccess> found;
+  for (const Inst& inst : flat.body) {
+    if (!is_access(inst) || !inst.indirect.empty()) continue;
+    double points = 1;
+    for (size_t k = 0; k < group.ranges.size(); ++k) {
+      if (inst.index.contains(Symbol{SymbolKind::index, static_cast<int32_t>(k)}))
+        points *= static_cast<double>(likely_extent(group.ranges[k]));
+    }
+    const double writes = inst.op == OpCode::load ? 1 : 2;
+    found.push_back({inst.index, points * itemsize(program.buffers[inst.buffer].dtype) * writes});
+  }
+  return found;
+}
+
+/// A cut of the iteration loops: the first loop of every run, outermost first.
+using Cut = std::vector<size_t>;
+
+/// Bytes that lie in order, or stay the same, along the innermost loop of some run.
+double coalesced_bytes(const std::vector<WeighedAccess>& accesses, const schedule::Group& group,
+                       const Cut& cut) {
+  double total = 0;
+  for (const WeighedAccess& access : accesses) {
+    double best = 0;
+    for (size_t run = 0; run < cut.size(); ++run) {
+      const size_t innermost = (run + 1 < cut.size() ? cut[run + 1] : group.ranges.size()) - 1;
+      const auto stride = stride_of(access.index, {SymbolKind::index, static_cast<int32_t>(innermost)});
+      if (!stride || !(stride->is(1) || stride->is(0))) continue;
+      int64_t points = 1;
+      for (size_t k = cut[run]; k <= innermost; ++k) points *= likely_extent(group.ranges[k]);
+      best = std::max(best, static_cast<double>(std::min(points, kFullLine)) / kFullLine);
+    }
+    total += best * access.bytes;
+  }
+  return total;
+}
+
+std::vector<Cut> cuts(size_t loops, int max_tiles) {
+  std::vector<Cut> all = {{0}};
+  for (size_t a = 1; a < loops && max_tiles >= 2; ++a) all.push_back({0, a});
+  for (size_t a = 1; a < loops && max_tiles >= 3; ++a)
+    for (size_t b = a + 1; b < loops; ++b) all.push_back({0, a, b});
+  return all;
+}
+
+/// Fewer runs first, so that a later one has to gain something.
+Cut best_cut(const loops::Program& program, const schedule::Group& group, const FlatGroup& flat,
+             int max_tiles) {
+  const auto weighed = accesses(program, group, flat);
+  Cut best = {0};
+  double most = -1;
+  for (const Cut& cut : cuts(group.ranges.size(), max_tiles)) {
+    const double bytes = coalesced_bytes(weighed, group, cut);
+    if (bytes <= most * 1.001) continue;
+    most = bytes;
+    best = cut;
+  }
+  return best;
+}
+
+std::string_view axis_prefix(TileAxisKind kind) {
+  constexpr std::string_view kPrefixes[] = {"z", "y", "x", "r0_"};
+  return kPrefixes[static_cast<size_t>(kind)];
+}
+
+/// The axis over loops [first, last) of `ranges`; `number` counts the variables of all axes.
+TileAxis make_axis(TileAxisKind kind, SymbolKind loop, const std::vector<Expr>& ranges, size_t first,
+                   size_t last, int32_t& number) {
+  TileAxis axis{.kind = kind, .numel = 1};
+  for (size_t k = first; k < last; ++k) {
+    axis.variables.push_back({.symbol = {loop, static_cast<int32_t>(k)},
+                              .name = fmt::format("{}{}", axis_prefix(kind), number++),
+                              .extent = ranges[k],
+                              .outermost = k == first});
+    axis.numel *= ranges[k];
+  }
+  Expr divisor = 1;
+  for (size_t k = axis.variables.size(); k-- > 0;) {
+    axis.variables[k].divisor = divisor;
+    divisor *= axis.variables[k].extent;
+  }
+  axis.size_hint = round_up_to_power_of_two(likely_extent(axis.numel));
+  return axis;
+}
+
+/// The largest blocks that any configuration may take along z, y, x, r0: masks are left out only where these
+/// divide the axis.
+constexpr int64_t kLargestBlock[kTileAxes] = {1024, 1024, 4096, 65536};
+
+bool needs_mask(const TileAxis& axis) {
+  const auto numel = axis.numel.constant();
+  if (!numel) return true;
+  if (axis.block > 0) return *numel != axis.block || axis.block < 32;
+  return *numel != 1 && *numel % kLargestBlock[static_cast<size_t>(axis.kind)] != 0;
+}
+
+}  // namespace
+
+std::vector<TileAxis> choose_axes(const loops::Program& program, const schedule::Group& group,
+                                  const FlatGroup& flat, int max_tiles) {
+  std::vector<TileAxis> axes;
+  int32_t number = 0;
+  const bool reduces = !group.reduction_ranges.empty();
+  const Cut cut = best_cut(program, group, flat, reduces ? 1 : max_tiles);
+  for (size_t run = 0; run < cut.size(); ++run) {
+    const auto kind = static_cast<TileAxisKind>(static_cast<size_t>(TileAxisKind::x) + run + 1 - cut.size());
+    const size_t last = run + 1 < cut.size() ? cut[run + 1] : group.ranges.size();
+    axes.push_back(make_axis(kind, SymbolKind::index, group.ranges, cut[run], last, number));
+  }
+  if (reduces) {
+    axes.push_back(make_axis(TileAxisKind::r0, SymbolKind::reduction, group.reduction_ranges, 0,
+                             group.reduction_ranges.size(), number));
+    if (choose_form(group, flat, reduction_hint(group, flat)) == TileForm::persistent)
+      axes.back().block = axes.back().size_hint;
+  }
+  for (TileAxis& axis : axes) axis.masked = needs_mask(axis);
+  return axes;
+}
+
+ReductionHint reduction_hint(const schedule::Group& group, const FlatGroup& flat) {
+  int inner = 0, outer = 0;
+  std::set<std::pair<loops::BufferId, const void*>> seen;
+  for (const Inst& inst : flat.body) {
+    if (inst.op != OpCode::load || !inst.index.contains(SymbolKind::reduction)) continue;
+    if (!seen.emplace(inst.buffer, inst.index.node()).second) continue;
+    bool along = false;
+    for (size_t k = 0; k < group.reduction_ranges.size(); ++k) {
+      const auto stride = stride_of(inst.index, {SymbolKind::reduction, static_cast<int32_t>(k)});
+      along = along || (stride && stride->is(1));
+    }
+    ++(along && inst.indirect.empty() ? inner : outer);
+  }
+  if (inner > 0 && outer == 0) return ReductionHint::inner;
+  if (outer > 0 && inner == 0) return ReductionHint::outer;
+  return inner > outer ? ReductionHint::inner : ReductionHint::normal;
+}
+
+TileForm choose_form(const schedule::Group& group, const FlatGroup&, ReductionHint hint) {
+  if (group.reduction_ranges.empty()) return TileForm::pointwise;
+  const auto length = product(group.reduction_ranges).constant();
+  const int64_t longest = hint == ReductionHint::inner ? kPersistentInner : kPersistentOther;
+  return length && *length <= longest ? TileForm::persistent : TileForm::looped;
+}
+
+}  // namespace stax::codegen

@@ -1,0 +1,470 @@
+#include "codegen/triton/printer.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "codegen/triton/spelling.h"
+#include "loops/analysis.h"
+#include "support/check.h"
+
+namespace stax::codegen {
+
+using loops::OpCode;
+
+namespace {
+
+struct AxisNames {
+  std::string_view prefix, mask, block;
+  int program_id;  // of the grid; -1: the reduction
+};
+
+const AxisNames& names(TileAxisKind kind) {
+  static constexpr AxisNames kNames[] = {{"z", "zmask", "ZBLOCK", 2},
+                                         {"y", "ymask", "YBLOCK", 1},
+                                         {"x", "xmask", "XBLOCK", 0},
+                                         {"r0_", "r0_mask", "R0_BLOCK", -1}};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::string_view hint_name(ReductionHint hint) {
+  constexpr std::string_view kNames[] = {"DEFAULT", "INNER", "OUTER", "OUTER_TINY"};
+  return kNames[static_cast<size_t>(hint)];
+}
+
+std::string_view signature_type(DType dtype) {
+  switch (dtype) {
+    case DType::boolean:
+      return "i1";
+    case DType::uint8:
+      return "u8";
+    case DType::int8:
+      return "i8";
+    case DType::int16:
+      return "i16";
+    case DType::int32:
+      return "i32";
+    case DType::int64:
+      return "i64";
+    case DType::float16:
+      return "fp16";
+    case DType::bfloat16:
+      return "bf16";
+    case DType::float32:
+      return "fp32";
+    case DType::float64:
+      return "fp64";
+  }
+  return "";
+}
+
+class Printer {
+ public:
+  explicit Printer(const TileKernel& kernel) : kernel_(kernel) {
+    for (const TileAxis& axis : kernel.axes)
+      for (const TileVariable& v : axis.variables) variables_[v.symbol] = v.name;
+    for (size_t k = 0; k < kernel.symbols.size(); ++k) variables_[kernel.symbols[k]] = fmt::format("ks{}", k);
+  }
+
+  std::string run() {
+    decorator();
+    signature();
+    depth_ = 1;
+    sizes();
+    for (const TileAxis& axis : kernel_.axes)
+      if (names(axis.kind).program_id >= 0) instance_axis(axis);
+    reduction_header();
+    iteration_variables();
+    statements(kernel_.body);
+    return std::move(out_);
+  }
+
+ private:
+  template <class... Args>
+  void line(fmt::format_string<Args...> text, Args&&... args) {
+    out_.append(static_cast<size_t>(depth_) * 4, ' ');
+    fmt::format_to(std::back_inserter(out_), text, std::forward<Args>(args)...);
+    out_ += '\n';
+  }
+
+  const TileAxis* reduction() const { return kernel_.axis(TileAxisKind::r0); }
+  bool one_dimensional() const { return kernel_.axes.size() == 1; }
+
+  // Head
+
+  void decorator() {
+    constexpr std::string_view kForms[] = {"pointwise", "persistent_reduction", "reduction"};
+    std::vector<std::string> hints, types;
+    for (const TileAxis& axis : kernel_.axes)
+      hints.push_back(fmt::format("'{}': {}", names(axis.kind).prefix, axis.size_hint));
+    std::string more;
+    if (kernel_.form == TileForm::pointwise && kernel_.axes.size() == 2)
+      more = fmt::format("tile_hint=TileHint.{}, ", kernel_.pointers.size() == 2 ? "SQUARE" : "DEFAULT");
+    if (kernel_.form != TileForm::pointwise)
+      more = fmt::format("reduction_hint=ReductionHint.{}, ", hint_name(kernel_.hint));
+    for (const TilePointer& p : kernel_.pointers)
+      types.push_back(fmt::format("'{}': '*{}'", p.name, signature_type(p.dtype)));
+    line("@triton_heuristics.{}(size_hints={{{}}}, {}signature={{{}}}, grid='Grid{}D')",
+         kForms[static_cast<size_t>(kernel_.form)], fmt::join(hints, ", "), more, fmt::join(types, ", "),
+         kernel_.axes.size() - (reduction() != nullptr ? 1 : 0));
+    line("@triton.jit");
+  }
+
+  void signature() {
+    std::vector<std::string> parameters;
+    for (const TilePointer& p : kernel_.pointers) parameters.push_back(p.name);
+    for (size_t k = 0; k < kernel_.scalars.size(); ++k) parameters.push_back(fmt::format("scalar{}", k));
+    for (size_t k = 0; k < kernel_.symbols.size(); ++k) parameters.push_back(fmt::format("ks{}", k));
+    for (const TileAxis& axis : kernel_.axes)
+      parameters.push_back(fmt::format("{}numel", names(axis.kind).prefix));
+    for (const TileAxis& axis : kernel_.axes)
+      if (axis.block == 0) parameters.push_back(fmt::format("{} : tl.constexpr", names(axis.kind).block));
+    line("def {}({}):", kernel_.name, fmt::join(parameters, ", "));
+  }
+
+  void sizes() {
+    for (const TileAxis& axis : kernel_.axes)
+      if (axis.numel.is_constant()) line("{}numel = {}", names(axis.kind).prefix, axis.numel.value());
+    const TileAxis* r = reduction();
+    if (r == nullptr) return;
+    if (r->block > 0) line("R0_BLOCK: tl.constexpr = {}", r->block);
+    line("rnumel = r0_numel");
+    line("RBLOCK: tl.constexpr = R0_BLOCK");
+  }
+
+  /// "[:, None]": a vector along `kind` as a block.
+  std::string spread(TileAxisKind kind) const {
+    if (one_dimensional()) return "[:]";
+    std::vector<std::string_view> parts;
+    for (const TileAxis& axis : kernel_.axes) parts.push_back(axis.kind == kind ? ":" : "None");
+    return fmt::format("[{}]", fmt::join(parts, ", "));
+  }
+
+  void instance_axis(const TileAxis& axis) {
+    const AxisNames& n = names(axis.kind);
+    const std::string_view wide = kernel_.wide_index ? ".to(tl.int64)" : "";
+    line("{}offset = tl.program_id({}){} * {}", n.prefix, n.program_id, wide, n.block);
+    line("{0}index = {0}offset + tl.arange(0, {1}){2}{3}", n.prefix, n.block, spread(axis.kind), wide);
+    if (axis.masked)
+      line("{0}mask = {0}index < {0}numel", n.prefix);
+    else
+      line("{} = tl.full([{}], True, tl.int1){}", n.mask, n.block, spread(axis.kind));
+  }
+
+  void reduction_header() {
+    const TileAxis* r = reduction();
+    if (r == nullptr) return;
+    const std::string_view wide = kernel_.wide_index ? ".to(tl.int64)" : "";
+    const std::string dims = spread(TileAxisKind::r0);
+    if (kernel_.form == TileForm::looped) {
+      line("r0_base = tl.arange(0, R0_BLOCK){}{}", dims, wide);
+      line("rbase = r0_base");
+      return;
+    }
+    line("r0_index = tl.arange(0, R0_BLOCK){}{}", dims, wide);
+    line("r0_offset = 0");
+    if (r->masked)
+      line("r0_mask = r0_index < r0_numel");
+    else
+      line("r0_mask = tl.full([R0_BLOCK], True, tl.int1){}", dims);
+    line("roffset = r0_offset");
+    line("rindex = r0_index");
+    variables(*r);
+  }
+
+  void iteration_variables() {
+    for (size_t k = kernel_.axes.size(); k-- > 0;)
+      if (names(kernel_.axes[k].kind).program_id >= 0) variables(kernel_.axes[k]);
+  }
+
+  /// The loop variables of an axis, innermost first.
+  void variables(const TileAxis& axis) {
+    for (size_t k = axis.variables.size(); k-- > 0;) {
+      const TileVariable& v = axis.variables[k];
+      std::string value = fmt::format("{}index", names(axis.kind).prefix);
+      if (!v.divisor.is(1)) value = fmt::format("{} // {}", value, factor(v.divisor));
+      if (!v.outermost) value = fmt::format("({}) % {}", value, factor(v.extent));
+      line("{} = {}", v.name, value);
+    }
+  }
+
+  // Expressions
+
+  std::string text(Expr e, const std::vector<TileVar>& indirect = {}) const {
+    return to_string(e, [&](Symbol s) -> std::string {
+      if (s.kind == SymbolKind::indirect) return var(indirect.at(static_cast<size_t>(s.number)));
+      const auto it = variables_.find(s);
+      STAX_ASSERT(it != variables_.end(), "{}: no name for {}", kernel_.name, s.str());
+      return it->second;
+    });
+  }
+  std::string factor(Expr e) const { return e.is_constant() ? text(e) : fmt::format("({})", text(e)); }
+
+  std::string var(TileVar v) const {
+    const auto it = std::find(accumulators_.begin(), accumulators_.end(), v);
+    return fmt::format("{}tmp{}", it != accumulators_.end() ? "_" : "", v);
+  }
+  std::vector<std::string> vars(const std::vector<TileVar>& list) const {
+    std::vector<std::string> found;
+    for (TileVar v : list) found.push_back(var(v));
+    return found;
+  }
+
+  /// "[XBLOCK, 1]": the shape of a block that varies along `along`.
+  std::string shape(AxisSet along) const {
+    std::vector<std::string_view> parts;
+    for (const TileAxis& axis : kernel_.axes)
+      parts.push_back((along & axis_bit(axis.kind)) != 0 ? names(axis.kind).block : "1");
+    return fmt::format("[{}]", fmt::join(parts, ", "));
+  }
+
+  /// "r0_mask & xmask"; empty where nothing is masked.
+  std::string mask(const TileStatement& s) const {
+    std::vector<std::string> parts;
+    for (const TileAxis& axis : kernel_.axes)
+      if ((s.masks & axis_bit(axis.kind)) != 0) parts.emplace_back(names(axis.kind).mask);
+    if (s.mask >= 0) parts.push_back(var(s.mask));
+    std::sort(parts.begin(), parts.end());
+    return fmt::format("{}", fmt::join(parts, " & "));
+  }
+
+  // Statements
+
+  void statements(const std::vector<TileStatement>& list) {
+    for (const TileStatement& s : list) statement(s);
+  }
+
+  void statement(const TileStatement& s) {
+    switch (s.action) {
+      case TileAction::constant:
+        line("{} = tl.full({}, {}, {})", var(s.out), shape(0), triton_constant(s.dtype, s.number),
+             triton_dtype(s.dtype));
+        return;
+      case TileAction::index:
+        line("{} = {}", var(s.out), index_value(s));
+        return;
+      case TileAction::scalar:
+        line("{} = scalar{}.to({})", var(s.out), s.count, triton_dtype(s.dtype));
+        return;
+      case TileAction::load:
+        load(s);
+        return;
+      case TileAction::compute:
+        line("{} = {}", var(s.out), spell_triton(s.op, s.dtype, s.from, vars(s.args)));
+        return;
+      case TileAction::check:
+        check(s);
+        return;
+      case TileAction::random:
+        line("{} = triton_helpers.random_bits({}, {})", var(s.out), fmt::join(vars(s.args), ", "), s.count);
+        return;
+      case TileAction::broadcast:
+        line("{} = tl.broadcast_to({}, {})", var(s.out), var(s.args[0]), shape(s.along));
+        return;
+      case TileAction::select:
+        line("{} = tl.where({}, {}, {})", var(s.out), mask(s), var(s.args[0]), identity(s));
+        return;
+      case TileAction::reduce:
+        reduce(s);
+        return;
+      case TileAction::scan:
+        scan(s);
+        return;
+      case TileAction::start:
+        start(s);
+        return;
+      case TileAction::accumulate:
+        accumulate(s);
+        return;
+      case TileAction::store:
+      case TileAction::atomic_add:
+        store(s);
+        return;
+      case TileAction::loop:
+        loop(s);
+        return;
+    }
+  }
+
+  std::string index_value(const TileStatement& s) const {
+    if (s.index.is_constant()) return fmt::format("tl.full({}, {}, tl.int64)", shape(0), text(s.index));
+    const std::string value = text(s.index, s.indirect);
+    return s.along == 0 ? fmt::format("tl.full({}, {}, tl.int64)", shape(0), value)
+                        : fmt::format("({}).to(tl.int64)", value);
+  }
+
+  std::string address(const TileStatement& s) const {
+    return fmt::format("{} + ({})", kernel_.pointers[static_cast<size_t>(s.pointer)].name,
+                       text(s.index, s.indirect));
+  }
+
+  void load(const TileStatement& s) {
+    std::string call = "tl.load(" + address(s);
+    const std::string on = mask(s);
+    if (!on.empty()) call += ", " + on;
+    constexpr std::string_view kPolicies[] = {"", ", eviction_policy='evict_first'",
+                                              ", eviction_policy='evict_last'"};
+    call += kPolicies[static_cast<size_t>(s.eviction)];
+    if (s.has_other && !on.empty()) call += is_floating_point(s.dtype) ? ", other=0.0" : ", other=0";
+    line("{} = {}){}", var(s.out), call, is_half(s.dtype) ? ".to(tl.float32)" : "");
+  }
+
+  void store(const TileStatement& s) {
+    const std::string on = mask(s);
+    std::string to = address(s);
+    if (s.wrap)
+      to = fmt::format("{} + tl.broadcast_to({}, {})", kernel_.pointers[static_cast<size_t>(s.pointer)].name,
+                       s.index.is_constant() && s.indirect.empty()
+                           ? fmt::format("tl.full({}, {}, tl.int32)", shape(0), text(s.index))
+                           : text(s.index, s.indirect),
+                       shape(s.along));
+    const bool add = s.action == TileAction::atomic_add;
+    std::string value = var(s.args[0]);
+    if (add) value = fmt::format("tl.broadcast_to({}, {})", value, shape(s.along));
+    if (add && is_half(s.dtype)) value += fmt::format(".to({})", triton_dtype(s.dtype));
+    line("tl.{}({}, {}{}{})", add ? "atomic_add" : "store", to, value, on.empty() ? "" : ", ", on);
+  }
+
+  void check(const TileStatement& s) {
+    line("{} = triton_helpers.check_index({}, {}, {}, {}, {}, status)", var(s.out), var(s.args[0]),
+         text(s.index), s.wrap ? "True" : "False",
+         s.args.size() > 1 ? var(s.args[1])
+         : mask(s).empty() ? std::string("None")
+                           : mask(s),
+         s.count);
+  }
+
+  std::string identity(const TileStatement& s) const {
+    const bool zero = s.number.as_int() == 0;
+    return zero && s.dtype != DType::boolean ? "0" : triton_constant(s.dtype, s.number);
+  }
+
+  /// Dimension of a block that r0 runs along.
+  int dimension() const { return static_cast<int>(kernel_.axes.size()) - 1; }
+
+  std::string results(TileVar first, int32_t count) const {
+    std::vector<std::string> list;
+    for (int32_t k = 0; k < count; ++k) list.push_back(var(first + k));
+    return fmt::format("{}", fmt::join(list, ", "));
+  }
+
+  /// A reduced block keeps its dimension.
+  std::string kept() const {
+    std::vector<std::string_view> parts(kernel_.axes.size(), ":");
+    parts.back() = "None";
+    return fmt::format("[{}]", fmt::join(parts, ", "));
+  }
+
+  void reduce(const TileStatement& s) {
+    const TritonFold& fold = triton_fold(s.op);
+    std::vector<std::string> args = vars(s.args);
+    const bool position = s.op == OpCode::reduce_argmax || s.op == OpCode::reduce_argmin;
+    if (position && s.carried.empty())
+      args.push_back(fmt::format("tl.broadcast_to(rindex, {})", shape(all())));
+    if (position && !s.carried.empty()) std::swap(args[0], args[1]);
+    const std::string call = fill_pattern(fold.reduce, args, {}, dimension());
+    const int32_t count = loops::result_count(s.op);
+    if (count == 1) {
+      const bool rounds = s.carried.empty() || s.dtype == DType::boolean;
+      line("{} = {}{}{}", var(s.out), call, kept(),
+           rounds ? fmt::format(".to({})", triton_dtype(s.dtype)) : std::string());
+      return;
+    }
+    line("{} = {}", results(s.out, count), call);
+    for (int32_t k = 0; k < count; ++k) line("{0} = {0}{1}", var(s.out + k), kept());
+    if (position) line("{0} = {0}.to(tl.int64)", var(s.out));
+  }
+
+  AxisSet all() const {
+    AxisSet set = 0;
+    for (const TileAxis& axis : kernel_.axes) set |= axis_bit(axis.kind);
+    return set;
+  }
+
+  void start(const TileStatement& s) {
+    for (int32_t k = 0; k < s.count; ++k) {
+      accumulators_.push_back(s.out + k);
+      const std::string value = start_value(s, k);
+      const DType dtype = loops::result_dtype(s.op, k, s.dtype);
+      line("{} = tl.full({}, {}, {})", var(s.out + k), shape(s.along), value, triton_dtype(dtype));
+    }
+  }
+
+  /// The identity of accumulator k.
+  std::string start_value(const TileStatement& s, int32_t k) const {
+    switch (s.op) {
+      case OpCode::reduce_argmax:
+      case OpCode::reduce_argmin:
+        return k == 0 ? "9223372036854775807" : identity(s);
+      case OpCode::reduce_softmax:
+        return k == 0 ? "float(\"-inf\")" : "0";
+      default:
+        return identity(s);
+    }
+  }
+
+  void accumulate(const TileStatement& s) {
+    const std::vector<std::string> carried = vars(s.carried);
+    std::string call = fill_pattern(triton_fold(s.op).combine, vars(s.args), carried, dimension());
+    const auto count = static_cast<int32_t>(carried.size());
+    line("{} = {}", results(s.out, count), call);
+    const std::string on = mask(s);
+    for (int32_t k = 0; k < count; ++k) {
+      const std::string& a = carried[static_cast<size_t>(k)];
+      if (on.empty())
+        line("{} = {}", a, var(s.out + k));
+      else
+        line("{} = tl.where({}, {}, {})", a, on, var(s.out + k), a);
+    }
+  }
+
+  void scan(const TileStatement& s) {
+    std::vector<std::string> args = vars(s.args);
+    const int32_t count = loops::result_count(s.op);
+    if (count == 2) args.push_back(fmt::format("tl.broadcast_to(rindex, {}).to(tl.int64)", shape(all())));
+    const TritonFold& fold = triton_fold(s.op);
+    line("{} = {}", results(s.out, count), fill_pattern(fold.reduce, args, {}, dimension()));
+    if (s.carried.empty()) return;
+    line("{} = {}", results(s.out, count),
+         fill_pattern(fold.combine, vars({s.out, s.out + count - 1}), vars(s.carried), dimension()));
+    for (int32_t k = 0; k < count; ++k)
+      line("{} = triton_helpers.last({}, {})", var(s.carried[static_cast<size_t>(k)]), var(s.out + k),
+           dimension());
+  }
+
+  void loop(const TileStatement& s) {
+    const TileAxis* r = reduction();
+    line("for r0_offset in tl.range(0, r0_numel, R0_BLOCK):");
+    ++depth_;
+    line("r0_index = r0_offset + r0_base");
+    if (r->masked)
+      line("r0_mask = r0_index < r0_numel");
+    else
+      line("r0_mask = tl.full([R0_BLOCK], True, tl.int1){}", spread(TileAxisKind::r0));
+    line("roffset = r0_offset");
+    line("rindex = r0_index");
+    variables(*r);
+    statements(s.body);
+    --depth_;
+  }
+
+  const TileKernel& kernel_;
+  std::string out_;
+  int depth_ = 0;
+  std::unordered_map<Symbol, std::string> variables_;
+  std::vector<TileVar> accumulators_;
+};
+
+}  // namespace
+
+std::string print_triton(const TileKernel& kernel) {
+  return fmt::format(
+      "import triton\nimport triton.language as tl\n"
+      "from stax_triton.runtime import ReductionHint, TileHint, libdevice, triton_helpers, "
+      "triton_heuristics\n"
+      "\n# {}\n{}",
+      kernel.origin, Printer(kernel).run());
+}
+
+}  // namespace stax::codegen

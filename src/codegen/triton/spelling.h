@@ -1,0 +1,32 @@
+// Triton's spelling of the instructions of loop bodies.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "loops/body.h"
+
+namespace stax::codegen {
+
+/// "tl.float32"; bool is "tl.int1".
+std::string triton_dtype(DType dtype);
+
+/// A constant as Python: 2.0, float("-inf"), 7, True.
+std::string triton_constant(DType dtype, loops::Constant constant);
+
+/// The expression that computes a pointwise instruction; `from` is the dtype of the operands.
+std::string spell_triton(loops::OpCode op, DType dtype, DType from, const std::vector<std::string>& args);
+
+/// How a reduction is spelled; $0, $1, ... are blocks or accumulators.
+struct TritonFold {
+  loops::OpCode op;
+  const char* combine;  // accumulators $a0, $a1, ... and values $0, $1, ... to the new accumulators
+  const char* reduce;   // blocks $0, $1, ... along dimension $d
+};
+const TritonFold& triton_fold(loops::OpCode op);
+
+/// `pattern` with $0, $1, ... replaced by `args` and $a0, $a1, ... by `carried`, $d by `dimension`.
+std::string fill_pattern(std::string_view pattern, const std::vector<std::string>& args,
+                         const std::vector<std::string>& carried, int dimension);
+
+}  // namespace stax::codegen

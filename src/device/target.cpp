@@ -1,0 +1,34 @@
+#include "device/target.h"
+
+#include <fmt/ranges.h>
+
+#include <string>
+#include <vector>
+
+#include "support/check.h"
+
+namespace stax {
+namespace {
+
+/// Multiprocessors of the first device of each architecture that served as data centre GPU: A100, H100, B200.
+struct Architecture {
+  std::string_view name;
+  int32_t processors, threads_each;
+};
+constexpr Architecture kArchitectures[] = {
+    {"cuda:sm_80", 108, 2048}, {"cuda:sm_90", 132, 2048}, {"cuda:sm_100", 148, 2048}};
+
+}  // namespace
+
+Target cuda_target_named(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const Architecture& a : kArchitectures) {
+    known.push_back(a.name);
+    if (a.name == name)
+      return {.kind = Target::Kind::cuda, .processors = a.processors, .threads_each = a.threads_each};
+  }
+  STAX_CHECK(false, "there is no generator for the target '{}'; there are: cpu, {}", name,
+             fmt::join(known, ", "));
+}
+
+}  // namespace stax
