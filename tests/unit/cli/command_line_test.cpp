@@ -51,6 +51,22 @@ TEST(CommandLine, HelpIsNoError) {
     EXPECT_THAT(result.output, HasSubstr(command));
 }
 
+/// The files agree with the listings of the specification, which were made by another compiler.
+TEST(CommandLine, ShowPrintsTheTritonKernelsOfTheExamples) {
+  for (const std::string name : {"ex-1.1", "ex-6.1", "ex-6.2", "softmax"}) {
+    const ProcessResult shown = run_stax({"show", name, "--target", "cuda:sm_90", "--stage", "triton"});
+    EXPECT_EQ(shown.exit_code, 0) << name << ": " << shown.errors;
+    EXPECT_EQ(shown.output, read_file(STAX_TEST_DATA "/triton/" + name + ".py")) << name;
+  }
+}
+
+TEST(CommandLine, ShowRefusesTargetsAndStagesThatThereAreNot) {
+  expect_error(run_stax({"show", "softmax", "--target", "cuda:sm_75", "--stage", "triton"}), 1,
+               "there are: cpu, cuda:sm_80, cuda:sm_90, cuda:sm_100");
+  expect_error(run_stax({"show", "softmax", "--target", "cuda:sm_90", "--stage", "cpp"}), 1,
+               "expected graph, loops, schedule, triton or plan");
+}
+
 TEST(CommandLine, ListsTheExamplesThatShowPrints) {
   const ProcessResult list = run_stax({"examples"});
   EXPECT_EQ(list.exit_code, 0);

@@ -1,0 +1,36 @@
+import triton
+import triton.language as tl
+from stax_triton.runtime import ReductionHint, TileHint, libdevice, triton_helpers, triton_heuristics
+
+# fused_sum_0
+@triton_heuristics.persistent_reduction(size_hints={'x': 64, 'r0_': 128}, reduction_hint=ReductionHint.INNER, signature={'in_ptr0': '*fp32', 'in_ptr1': '*fp32', 'out_ptr0': '*fp32'}, grid='Grid1D')
+@triton.jit
+def triton_per_fused_0(in_ptr0, in_ptr1, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexpr):
+    xnumel = 64
+    r0_numel = 128
+    R0_BLOCK: tl.constexpr = 128
+    rnumel = r0_numel
+    RBLOCK: tl.constexpr = R0_BLOCK
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:, None]
+    xmask = xindex < xnumel
+    r0_index = tl.arange(0, R0_BLOCK)[None, :]
+    r0_offset = 0
+    r0_mask = tl.full([R0_BLOCK], True, tl.int1)[None, :]
+    roffset = r0_offset
+    rindex = r0_index
+    r0_1 = r0_index
+    x0 = xindex
+    tmp0 = tl.load(in_ptr0 + (r0_1 + 128*x0), xmask, eviction_policy='evict_first', other=0.0)
+    tmp1 = tl.load(in_ptr1 + (r0_1 + 128*x0), xmask, eviction_policy='evict_first', other=0.0)
+    tmp2 = (tmp0 + tmp1)
+    tmp3 = tl.full([1, 1], 0, tl.int32)
+    tmp4 = tl.maximum(tmp3, tmp2, tl.PropagateNan.ALL)
+    tmp5 = tl.full([1, 1], 2.0, tl.float32)
+    tmp6 = (tmp4 * tmp5)
+    tmp7 = tl.broadcast_to(tmp6, [XBLOCK, R0_BLOCK])
+    tmp8 = tl.where(xmask, tmp7, 0)
+    tmp9 = tl.sum(tmp8, 1)[:, None].to(tl.float32)
+    tl.store(out_ptr0 + (x0), tmp9, xmask)
+
+
