@@ -43,7 +43,10 @@ void add_show(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("show", "Prints a program at a stage of its compilation");
   command->add_option("PROGRAM", options->program, "A built-in example or an .onnx file")->required();
   command->add_option("--target", options->target, "cpu, cuda:sm_80, cuda:sm_90 or cuda:sm_100")->required();
-  command->add_option("--stage", options->stage, "graph, loops, schedule, plan; kernels and cpp for cpu, triton for cuda:...")->required();
+  command
+      ->add_option("--stage", options->stage,
+                   "graph, loops, schedule, plan; kernels and cpp for cpu, triton for cuda:...")
+      ->required();
   command->add_option("--batch", options->batch, "Length of a model's dimensions that have no fixed one");
   command->add_flag("--dynamic", options->dynamic, "With symbolic sizes");
   command->callback([options, &action] { action = [options] { return show(*options); }; });

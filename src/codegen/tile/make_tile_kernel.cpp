@@ -23,7 +23,6 @@ bool is_store(const Inst& inst) {
   return loops::info(inst.op).kind == OpKind::store;
 }
 
-
 class TileBuilder {
  public:
   TileBuilder(const loops::Program& program, const schedule::Group& group, const FlatGroup& flat,
