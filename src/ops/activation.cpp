@@ -2,26 +2,12 @@
 #include <cmath>
 #include <numbers>
 
-#include "graph/builder.h"
-#include "lowering/scalar.h"
+#include "ops/loop_vocabulary.h"
 #include "ops/table.h"
 #include "support/check.h"
 
 namespace stax::ops {
 namespace {
-
-using graph::Builder;
-using graph::composite;
-using graph::in_place;
-using graph::internal;
-using graph::num;
-using graph::pointwise;
-using graph::Var;
-using graph::VarArgs;
-using lowering::PointwiseArgs;
-using lowering::V;
-using Rule = graph::DTypeRule;
-using Vars = std::vector<Var>;
 
 double option(const PointwiseArgs& a, std::string_view name) {
   return (*a.args)[name].floating();
@@ -127,7 +113,7 @@ Vars dropout(Builder& b, const VarArgs& a) {
 
 }  // namespace
 
-std::vector<graph::Op> activation_rows() {
+Ops activation_rows() {
   return {
       in_place(pointwise("relu(Tensor self) -> Tensor", Rule::promote,
                          [](const PointwiseArgs& a) { return lowering::relu(a[0]); })),

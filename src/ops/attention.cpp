@@ -2,24 +2,13 @@
 #include <cmath>
 #include <limits>
 
-#include "lowering/scalar.h"
+#include "ops/loop_vocabulary.h"
 #include "ops/matmul_rules.h"
 #include "ops/shape_rules.h"
 #include "support/check.h"
 
 namespace stax::ops {
 namespace {
-
-using graph::Builder;
-using graph::composite;
-using graph::lowered;
-using graph::MetaArgs;
-using graph::num;
-using graph::TensorMeta;
-using graph::Var;
-using graph::VarArgs;
-using Exprs = std::vector<Expr>;
-using Vars = std::vector<Var>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -99,7 +88,7 @@ Vars attention(Builder& b, const VarArgs& a) {
 
 }  // namespace
 
-std::vector<graph::Op> attention_rows() {
+Ops attention_rows() {
   return {
       graph::internal(lowered("causal_mask_formula(Tensor self) -> Tensor", causal_meta, lower_causal)),
       composite(

@@ -7,18 +7,11 @@
 
 #include "ops/matmul_rules.h"
 #include "ops/shape_rules.h"
+#include "ops/vocabulary.h"
 #include "support/check.h"
 
 namespace stax::ops {
 namespace {
-
-using graph::Builder;
-using graph::composite;
-using graph::num;
-using graph::Var;
-using graph::VarArgs;
-using Exprs = std::vector<Expr>;
-using Vars = std::vector<Var>;
 
 // A dimension's label: the letter, or for those that an ellipsis stands for kEllipsis + position from the
 // back.
@@ -346,7 +339,7 @@ Vars bilinear(Builder& b, const VarArgs& a) {
 
 }  // namespace
 
-std::vector<graph::Op> contraction_rows() {
+Ops contraction_rows() {
   return {
       composite("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", einsum),
       composite("einsum.tensors(Tensor[] tensors, str equation) -> Tensor", einsum),

@@ -1,33 +1,12 @@
 // Convolutions: external calls, with padding given by name brought to numbers first.
-#include "graph/builder.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
+#include "ops/window_rules.h"
 #include "support/check.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
 namespace {
-
-using graph::Builder;
-using graph::composite;
-using graph::external;
-using graph::MetaArgs;
-using graph::TensorMeta;
-using graph::Var;
-using graph::VarArgs;
-using Exprs = std::vector<Expr>;
-using Metas = std::vector<TensorMeta>;
-using Vars = std::vector<Var>;
-
-// A list of one entry a spatial dimension; one entry stands for all.
-template <class Args>
-Exprs spatial(const Args& args, std::string_view param, size_t count) {
-  Exprs values = args[param].integers();
-  if (values.size() == 1) values.resize(count, values[0]);
-  STAX_CHECK(values.size() == count, "{}: expected {} to have {} entries, got {}", args.schema().name, param,
-             count, values.size());
-  return values;
-}
 
 void require_all(ShapeEnv& env, const MetaArgs& args, std::string_view param, const Exprs& values,
                  int64_t least) {
@@ -132,7 +111,6 @@ template <size_t Count>
 Vars conv_named_padding(Builder& b, const VarArgs& a) {
   const std::string& op = a.schema().name;
   const std::string& padding = a["padding"].string();
-  const std::string call = op;
   STAX_CHECK(padding == "same" || padding == "valid", "{}: expected padding 'same' or 'valid', got '{}'", op,
              padding);
   Var x = a.tensor(0);
@@ -157,7 +135,7 @@ Vars conv_named_padding(Builder& b, const VarArgs& a) {
     }
     if (uneven) x = b.call("constant_pad_nd", {x, pad, 0});
   }
-  return {b.call(call, {x, w, a["bias"], a["stride"], before, a["dilation"], a["groups"]})};
+  return {b.call(op, {x, w, a["bias"], a["stride"], before, a["dilation"], a["groups"]})};
 }
 
 /// Channels innermost: oneDNN's kernels keep vectors of channels.
@@ -179,7 +157,7 @@ Exprs channels_last(const TensorMeta& t) {
 
 }  // namespace
 
-std::vector<graph::Op> convolution_rows() {
+Ops convolution_rows() {
   return {
       external("conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
                "int[1] dilation=1, int groups=1) -> Tensor",

@@ -2,8 +2,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "graph/builder.h"
-#include "lowering/scalar.h"
+#include "ops/loop_vocabulary.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "support/check.h"
@@ -11,27 +10,6 @@
 
 namespace stax::ops {
 namespace {
-
-using graph::Builder;
-using graph::composite;
-using graph::in_place;
-using graph::internal;
-using graph::LazyArgs;
-using graph::lowered;
-using graph::MetaArgs;
-using graph::num;
-using graph::TensorMeta;
-using graph::Var;
-using graph::VarArg;
-using graph::VarArgs;
-using lowering::Index;
-using lowering::Lazy;
-using lowering::Lowering;
-using lowering::V;
-using Exprs = std::vector<Expr>;
-using Lazies = std::vector<Lazy>;
-using Metas = std::vector<TensorMeta>;
-using Vars = std::vector<Var>;
 
 DType number_dtype(const Number& n) {
   return n.kind == Number::Kind::boolean ? DType::boolean : n.is_float() ? DType::float32 : DType::int64;
@@ -322,7 +300,7 @@ graph::Op random_op(graph::Op op) {
 
 }  // namespace
 
-std::vector<graph::Op> factory_rows() {
+Ops factory_rows() {
   return {
       lowered("full(int[] size, Scalar fill_value, *, ScalarType? dtype=None) -> Tensor", full_meta,
               lower_full),

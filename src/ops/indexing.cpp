@@ -3,35 +3,13 @@
 #include <limits>
 
 #include "graph/broadcast.h"
-#include "lowering/scalar.h"
 #include "ops/indexing_rules.h"
+#include "ops/loop_vocabulary.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "support/check.h"
 
 namespace stax::ops {
-
-using graph::Builder;
-using graph::composite;
-using graph::dynamic;
-using graph::external;
-using graph::LazyArgs;
-using graph::lowered;
-using graph::MetaArgs;
-using graph::num;
-using graph::TensorMeta;
-using graph::Var;
-using graph::VarArg;
-using graph::VarArgs;
-using graph::wrap_dim;
-using lowering::Index;
-using lowering::Lazy;
-using lowering::Lowering;
-using lowering::V;
-using Exprs = std::vector<Expr>;
-using Lazies = std::vector<Lazy>;
-using Metas = std::vector<TensorMeta>;
-using Vars = std::vector<Var>;
 
 void check_index_dtype(const TensorMeta& index, std::string_view op) {
   STAX_CHECK(index.dtype == DType::int64 || index.dtype == DType::int32,
@@ -436,8 +414,8 @@ Metas triangle_indices_meta(ShapeEnv&, const MetaArgs& args) {
 
 }  // namespace
 
-std::vector<graph::Op> indexing_rows() {
-  std::vector<graph::Op> rows = {
+Ops indexing_rows() {
+  Ops rows = {
       lowered("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", gather_meta,
               lower_gather),
       lowered("index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select_meta,

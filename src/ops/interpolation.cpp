@@ -1,8 +1,7 @@
 // Resampling of the spatial dimensions, and moves between channels and space.
 #include <cmath>
 
-#include "graph/builder.h"
-#include "lowering/scalar.h"
+#include "ops/loop_vocabulary.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "support/check.h"
@@ -10,25 +9,6 @@
 
 namespace stax::ops {
 namespace {
-
-using graph::Builder;
-using graph::composite;
-using graph::LazyArgs;
-using graph::lowered;
-using graph::MetaArgs;
-using graph::num;
-using graph::TensorMeta;
-using graph::Var;
-using graph::VarArg;
-using graph::VarArgs;
-using lowering::Index;
-using lowering::Lazy;
-using lowering::Lowering;
-using lowering::V;
-using Exprs = std::vector<Expr>;
-using Lazies = std::vector<Lazy>;
-using Metas = std::vector<TensorMeta>;
-using Vars = std::vector<Var>;
 
 // ---- resampling ----
 
@@ -447,7 +427,7 @@ Vars pixel_unshuffle(Builder& b, const VarArgs& a) {
 
 }  // namespace
 
-std::vector<graph::Op> interpolation_rows() {
+Ops interpolation_rows() {
   return {
       composite(
           "interpolate(Tensor input, int[]? size=None, float[]? scale_factor=None, str mode='nearest', "

@@ -3,25 +3,15 @@
 #include <numbers>
 
 #include "graph/broadcast.h"
-#include "graph/builder.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
+#include "ops/vocabulary.h"
 #include "ops/widen.h"
 #include "support/check.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
 namespace {
-
-using graph::Builder;
-using graph::composite;
-using graph::decomposed;
-using graph::num;
-using graph::Var;
-using graph::VarArg;
-using graph::VarArgs;
-using Exprs = std::vector<Expr>;
-using Vars = std::vector<Var>;
 
 Var reduced(Builder& b, const Var& loss, const VarArg& reduction) {
   const std::string& how = reduction.string();
@@ -363,7 +353,7 @@ Vars multilabel_margin_loss(Builder& b, const VarArgs& a) {
 
 }  // namespace
 
-std::vector<graph::Op> loss_rows() {
+Ops loss_rows() {
   return {
       decomposed("mse_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor",
                  computed_wide<mse_loss>),

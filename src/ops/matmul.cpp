@@ -2,28 +2,13 @@
 #include <functional>
 #include <limits>
 
-#include "lowering/scalar.h"
+#include "ops/loop_vocabulary.h"
 #include "ops/matmul_rules.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "support/check.h"
 
 namespace stax::ops {
-
-using graph::Builder;
-using graph::composite;
-using graph::external;
-using graph::in_place;
-using graph::lowered;
-using graph::MetaArgs;
-using graph::num;
-using graph::TensorMeta;
-using graph::Var;
-using graph::VarArg;
-using graph::VarArgs;
-using Exprs = std::vector<Expr>;
-using Metas = std::vector<TensorMeta>;
-using Vars = std::vector<Var>;
 
 void check_product_dtypes(DType a, DType b, std::string_view op) {
   STAX_CHECK(a == b, "{}: expected both operands to have the same dtype, got {} and {}", op, name(a),
@@ -338,7 +323,7 @@ Vars cross(Builder& b, const VarArgs& a) {
   STAX_CHECK(false, "cross: no dimension of shape {} has size 3", shape_text(x.sizes()));
 }
 
-std::vector<graph::Op> product_rows() {
+Ops product_rows() {
   return {
       external("mm(Tensor self, Tensor mat2) -> Tensor", mm_meta),
       external("mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", mm_meta),
@@ -385,8 +370,8 @@ std::vector<graph::Op> product_rows() {
 
 }  // namespace
 
-std::vector<graph::Op> matmul_rows() {
-  std::vector<graph::Op> rows = product_rows();
+Ops matmul_rows() {
+  Ops rows = product_rows();
   for (const auto part : {contraction_rows, attention_rows}) {
     for (graph::Op& op : part()) rows.push_back(std::move(op));
   }

@@ -1,30 +1,16 @@
 // Norms of vectors and of matrices, and what is scaled by them.
 #include <cmath>
 
-#include "graph/builder.h"
 #include "ops/reduction_rules.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
+#include "ops/vocabulary.h"
 #include "ops/widen.h"
 #include "support/check.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
 namespace {
-
-using graph::Builder;
-using graph::composite;
-using graph::in_place;
-using graph::MetaArgs;
-using graph::num;
-using graph::TensorMeta;
-using graph::Var;
-using graph::VarArg;
-using graph::VarArgs;
-using graph::wrap_dim;
-using Exprs = std::vector<Expr>;
-using Metas = std::vector<TensorMeta>;
-using Vars = std::vector<Var>;
 
 // ---- of vectors ----
 
@@ -200,7 +186,7 @@ Vars renorm(Builder& b, const VarArgs& a) {
 
 }  // namespace
 
-std::vector<graph::Op> norm_rows() {
+Ops norm_rows() {
   return {
       composite("norm(Tensor self, Scalar? p=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
                 "dtype=None) -> Tensor",

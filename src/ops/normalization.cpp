@@ -2,8 +2,7 @@
 #include <cmath>
 
 #include "graph/broadcast.h"
-#include "graph/builder.h"
-#include "lowering/scalar.h"
+#include "ops/loop_vocabulary.h"
 #include "ops/reduction_rules.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
@@ -12,20 +11,6 @@
 
 namespace stax::ops {
 namespace {
-
-using graph::Builder;
-using graph::composite;
-using graph::decomposed;
-using graph::internal;
-using graph::num;
-using graph::pointwise;
-using graph::TensorMeta;
-using graph::Var;
-using graph::VarArg;
-using graph::VarArgs;
-using graph::wrap_dim;
-using Exprs = std::vector<Expr>;
-using Vars = std::vector<Var>;
 
 // ---- softmax ----
 
@@ -295,7 +280,7 @@ Vars channel_shuffle(Builder& b, const VarArgs& a) {
 
 }  // namespace
 
-std::vector<graph::Op> normalization_rows() {
+Ops normalization_rows() {
   return {
       internal(pointwise("div_relaxed(Tensor self, Tensor other) -> Tensor", graph::DTypeRule::promote_float,
                          [](const lowering::PointwiseArgs& a) { return lowering::div_relaxed(a[0], a[1]); })),

@@ -2,26 +2,12 @@
 #include <cmath>
 #include <numbers>
 
-#include "graph/builder.h"
-#include "lowering/scalar.h"
+#include "ops/loop_vocabulary.h"
 #include "ops/table.h"
 #include "support/check.h"
 
 namespace stax::ops {
 namespace {
-
-using graph::Builder;
-using graph::composite;
-using graph::in_place;
-using graph::internal;
-using graph::num;
-using graph::pointwise;
-using graph::Var;
-using graph::VarArgs;
-using lowering::PointwiseArgs;
-using lowering::V;
-using Rule = graph::DTypeRule;
-using Vars = std::vector<Var>;
 
 // Bodies that apply one instruction.
 #define BODY(instruction) [](const PointwiseArgs& a) { return lowering::instruction(a[0]); }
@@ -228,7 +214,7 @@ V where_nonzero(V condition, V a, V b) {
   return lowering::where(as_bool(condition), a, b);
 }
 
-std::vector<graph::Op> unary_rows() {
+Ops unary_rows() {
   return {
       in_place(pointwise("abs(Tensor self) -> Tensor", Rule::promote, BODY(abs))),
       composite("absolute(Tensor self) -> Tensor", ALIAS1("abs")),
@@ -337,7 +323,7 @@ std::vector<graph::Op> unary_rows() {
   };
 }
 
-std::vector<graph::Op> binary_rows() {
+Ops binary_rows() {
   return {
       in_place(pointwise("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Rule::promote,
                          [](const PointwiseArgs& a) { return a[0] + lowering::scaled(a[1], a, "alpha"); })),
@@ -447,7 +433,7 @@ std::vector<graph::Op> binary_rows() {
   };
 }
 
-std::vector<graph::Op> comparison_rows() {
+Ops comparison_rows() {
   return {
       in_place(pointwise("eq.Tensor(Tensor self, Tensor other) -> Tensor", Rule::compare, BODY2(eq))),
       in_place(pointwise("ne.Tensor(Tensor self, Tensor other) -> Tensor", Rule::compare, BODY2(ne))),
@@ -513,7 +499,7 @@ std::vector<graph::Op> comparison_rows() {
   };
 }
 
-std::vector<graph::Op> cast_rows() {
+Ops cast_rows() {
   const auto convert = [](const PointwiseArgs& a) { return lowering::round_to(a[0], a.result); };
   return {
       pointwise("to.dtype(Tensor self, ScalarType? dtype) -> Tensor", Rule::argument, convert),
@@ -528,8 +514,8 @@ std::vector<graph::Op> cast_rows() {
 
 }  // namespace
 
-std::vector<graph::Op> pointwise_rows() {
-  std::vector<graph::Op> rows;
+Ops pointwise_rows() {
+  Ops rows;
   for (const auto part : {unary_rows, binary_rows, comparison_rows, cast_rows}) {
     for (graph::Op& op : part()) rows.push_back(std::move(op));
   }

@@ -4,157 +4,14 @@
 #include <limits>
 
 #include "graph/broadcast.h"
-#include "graph/builder.h"
-#include "lowering/scalar.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
+#include "ops/window_rules.h"
 #include "support/check.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
 namespace {
-
-using graph::Builder;
-using graph::composite;
-using graph::LazyArgs;
-using graph::lowered;
-using graph::MetaArgs;
-using graph::num;
-using graph::TensorMeta;
-using graph::Var;
-using graph::VarArg;
-using graph::VarArgs;
-using loops::compute_dtype;
-using loops::OpCode;
-using lowering::Index;
-using lowering::Lazy;
-using lowering::Lowering;
-using lowering::V;
-using Exprs = std::vector<Expr>;
-using Lazies = std::vector<Lazy>;
-using Metas = std::vector<TensorMeta>;
-using Vars = std::vector<Var>;
-
-// ---- windows ----
-
-// A list of one entry a spatial dimension; one entry stands for all; None or an empty list for `absent`.
-Exprs spatial(const auto& args, std::string_view param, size_t count, const Exprs& absent) {
-  if (args.schema().position(param) < 0 || args[param].is_none()) return absent;
-  Exprs values = args[param].integers();
-  if (values.empty() && !absent.empty()) return absent;
-  if (values.size() == 1) values.resize(count, values[0]);
-  STAX_CHECK(values.size() == count, "{}: expected {} to have {} entries, got {}", args.schema().name, param,
-             count, values.size());
-  return values;
-}
-
-// How the windows of a call lie on the last dimensions of its input.
-struct Windows {
-  Exprs size, stride, padding, dilation;
-  Exprs in, out;        // sizes of the input and of the result
-  bool beyond = false;  // some window may reach out of the input
-};
-
-Windows windows_of(const auto& args, const Exprs& sizes, size_t count) {
-  Windows w;
-  w.size = spatial(args, "kernel_size", count, {});
-  w.stride = spatial(args, "stride", count, w.size);
-  w.padding = spatial(args, "padding", count, Exprs(count, Expr(0)));
-  w.dilation = spatial(args, "dilation", count, Exprs(count, Expr(1)));
-  const bool ceil_mode = args.schema().position("ceil_mode") >= 0 && args["ceil_mode"].boolean();
-  w.beyond = ceil_mode;
-  for (size_t d = 0; d < count; ++d) {
-    const Expr in = sizes[sizes.size() - count + d], p = w.padding[d], step = max(w.stride[d], 1);
-    const Expr room = in + 2 * p - w.dilation[d] * (w.size[d] - 1) - 1;
-    Expr out = floor_div(room, step) + 1;
-    // Rounded up, but no window starts behind the input and the padding before it.
-    if (ceil_mode) out = min(ceil_div(room, step) + 1, floor_div(in + p - 1, step) + 1);
-    w.in.push_back(in);
-    w.out.push_back(out);
-    w.beyond |= !p.is(0);
-  }
-  return w;
-}
-
-void check_windows(ShapeEnv& env, const MetaArgs& args, const Windows& w) {
-  const std::string& op = args.schema().name;
-  for (size_t d = 0; d < w.size.size(); ++d) {
-    STAX_CHECK(
-        env.expect(gt(w.size[d], 0)) && env.expect(gt(w.stride[d], 0)) && env.expect(gt(w.dilation[d], 0)),
-        "{}: expected positive window sizes, strides and dilations, got {}, {} and {}", op,
-        shape_text(w.size), shape_text(w.stride), shape_text(w.dilation));
-    STAX_CHECK(env.expect(ge(w.padding[d], 0)), "{}: expected padding of at least 0, got {}", op,
-               shape_text(w.padding));
-    STAX_CHECK(env.expect(gt(w.out[d], 0)),
-               "{}: the result would be of shape {}: the windows {} do not fit {}", op, shape_text(w.out),
-               shape_text(w.size), shape_text(w.in));
-  }
-}
-
-// Pools take [batch, channels, spatial...] or the same without a batch, in which only the batch may be empty.
-void check_pool_input(ShapeEnv& env, const MetaArgs& args, size_t count) {
-  const TensorMeta& x = args.tensor(0);
-  const auto rank = static_cast<int64_t>(count) + 2;
-  STAX_CHECK(x.dim() == rank || x.dim() == rank - 1,
-             "{}: expected an input of {} dimensions, or {} without a batch, got shape {}",
-             args.schema().name, rank, rank - 1, shape_text(x.sizes));
-  for (size_t d = x.dim() == rank ? 1 : 0; d < x.sizes.size(); ++d) {
-    STAX_CHECK(env.expect(gt(x.sizes[d], 0)),
-               "{}: expected an input with no empty dimension but the batch, got shape {}",
-               args.schema().name, shape_text(x.sizes));
-  }
-}
-
-void check_padding(ShapeEnv& env, const MetaArgs& args, const Windows& w) {
-  for (size_t d = 0; d < w.size.size(); ++d) {
-    STAX_CHECK(env.expect(le(2 * w.padding[d], w.dilation[d] * (w.size[d] - 1) + 1)),
-               "{}: expected padding of at most half a window, got {} for windows of {}", args.schema().name,
-               shape_text(w.padding), shape_text(w.size));
-  }
-}
-
-Exprs with_spatial(const Exprs& sizes, const Exprs& spatial) {
-  Exprs out(sizes.begin(), sizes.end() - static_cast<std::ptrdiff_t>(spatial.size()));
-  out.insert(out.end(), spatial.begin(), spatial.end());
-  return out;
-}
-
-template <size_t Count>
-TensorMeta pool_meta(ShapeEnv& env, const MetaArgs& args) {
-  check_pool_input(env, args, Count);
-  const TensorMeta& x = args.tensor(0);
-  const Windows w = windows_of(args, x.sizes, Count);
-  check_windows(env, args, w);
-  check_padding(env, args, w);
-  return graph::dense(x.dtype, with_spatial(x.sizes, w.out), x.device);
-}
-
-// The element of the input that position r of a window at i lies on.
-Expr position(const Windows& w, size_t d, Expr i, Expr r) {
-  return i * w.stride[d] - w.padding[d] + r * w.dilation[d];
-}
-
-V all_of(V a, V b) {
-  return a.id < 0 ? b : bitwise_and(a, b);
-}
-
-// Whether begin <= at < end.
-V between(Lowering& lowering, Expr at, Expr begin, Expr end) {
-  const V v = lowering.index_value(at);
-  return bitwise_and(ge(v, lowering.index_value(begin)), lt(v, lowering.index_value(end)));
-}
-
-// The element under a window, or `other` where there is none.
-V load_window(Lowering& lowering, const Lazy& x, const Windows& w, const Index& i, const Index& r, V other) {
-  Index at = i;
-  const size_t lead = i.size() - r.size();
-  V inside;
-  for (size_t d = 0; d < r.size(); ++d) {
-    at[lead + d] = position(w, d, i[lead + d], r[d]);
-    if (w.beyond) inside = all_of(inside, between(lowering, at[lead + d], Expr(0), w.in[d]));
-  }
-  return w.beyond ? lowering.masked_load(x, at, inside, other) : lowering.load(x, at);
-}
 
 V lowest(Lowering& lowering, DType dtype) {
   if (is_floating_point(dtype)) return lowering.constant(dtype, -std::numeric_limits<double>::infinity());
@@ -167,7 +24,7 @@ V lowest(Lowering& lowering, DType dtype) {
 template <size_t Count>
 Metas max_pool_meta(ShapeEnv& env, const MetaArgs& args) {
   STAX_CHECK(args.tensor(0).dtype != DType::boolean, "{}: expected numbers, got bool", args.schema().name);
-  return {pool_meta<Count>(env, args)};
+  return {pool_meta(env, args, Count)};
 }
 
 template <size_t Count>
@@ -225,7 +82,7 @@ Lazies lower_max_pool_with_indices(Lowering& lowering, const LazyArgs& args) {
   const Lazy& x = args.tensor(0);
   const Windows w = windows_of(args, x.sizes, Count);
   return lower_max_with_indices(lowering, x, w.out, w.size, [&](size_t d, Expr i, Expr r) {
-    const Expr at = position(w, d, i, r);
+    const Expr at = w.position(d, i, r);
     if (!w.beyond) return at;
     // The first and the last element of the window inside of the input bound it.
     const Expr last = w.in[d] - 1;
@@ -304,8 +161,8 @@ Vars max_unpool(Builder& b, const VarArgs& a) {
   STAX_CHECK(x.dim() == rank || x.dim() == rank - 1,
              "{}: expected an input of {} dimensions, or {} without a batch, got shape {}", op, rank,
              rank - 1, shape_text(x.sizes()));
-  const Exprs window = spatial(a, "kernel_size", Count, {}), stride = spatial(a, "stride", Count, window),
-              padding = spatial(a, "padding", Count, {});
+  const Exprs window = spatial(a, "kernel_size", Count), stride = spatial(a, "stride", Count, window),
+              padding = spatial(a, "padding", Count);
   Exprs sizes;
   for (size_t d = 0; d < Count; ++d) {
     const Expr in = x.size(x.dim() - static_cast<int64_t>(Count - d));
@@ -351,7 +208,7 @@ Metas avg_pool_meta(ShapeEnv& env, const MetaArgs& args) {
   const bool has = args.schema().position("divisor_override") >= 0;
   STAX_CHECK(!has || args["divisor_override"].is_none() || !args["divisor_override"].integer().is(0),
              "{}: expected a divisor other than 0", args.schema().name);
-  return {pool_meta<Count>(env, args)};
+  return {pool_meta(env, args, Count)};
 }
 
 // How many elements a window averages over.
@@ -362,7 +219,7 @@ Expr averaged(const Windows& w, const Index& i, size_t lead, bool include_paddin
       count *= w.size[d];
       continue;
     }
-    const Expr begin = position(w, d, i[lead + d], Expr(0));
+    const Expr begin = w.position(d, i[lead + d], Expr(0));
     const Expr end = min(begin + w.size[d], w.in[d] + w.padding[d]);
     count *= include_padding ? end - begin : max(min(end, w.in[d]) - max(begin, 0), 1);
   }
@@ -398,7 +255,7 @@ template <size_t Count>
 Metas adaptive_meta(ShapeEnv& env, const MetaArgs& args) {
   check_pool_input(env, args, Count);
   const TensorMeta& x = args.tensor(0);
-  const Exprs out = spatial(args, "output_size", Count, {});
+  const Exprs out = spatial(args, "output_size", Count);
   for (const Expr s : out) {
     STAX_CHECK(env.expect(ge(s, 0)), "{}: expected an output size of at least 0, got {}", args.schema().name,
                shape_text(out));
@@ -420,34 +277,11 @@ Metas adaptive_max_meta(ShapeEnv& env, const MetaArgs& args) {
   return {m, graph::dense(DType::int64, m.sizes, m.device)};
 }
 
-// Window i of `out` windows over `in` elements: [floor(i * in / out), ceil((i + 1) * in / out)).
-struct Adaptive {
-  Exprs in, out;
-  Exprs longest;           // windows are at most that long
-  std::vector<char> even;  // all windows are that long
-
-  Adaptive(const ShapeEnv& env, const Exprs& sizes, Exprs result) : out(std::move(result)) {
-    for (size_t d = 0; d < out.size(); ++d) {
-      in.push_back(sizes[sizes.size() - out.size() + d]);
-      out[d] = max(out[d], 1);  // windows of an empty result are never visited
-      even.push_back(env.proves(eq(mod(in[d], out[d]), 0)));
-      longest.push_back(even[d] ? floor_div(in[d], out[d]) : ceil_div(in[d], out[d]) + 1);
-      if (const auto n = in[d].constant(), m = out[d].constant(); n && m && !even[d]) {
-        int64_t most = 1;
-        for (int64_t i = 0; i < *m; ++i) most = std::max(most, ((i + 1) * *n + *m - 1) / *m - i * *n / *m);
-        longest[d] = Expr(most);
-      }
-    }
-  }
-  Expr begin(size_t d, Expr i) const { return floor_div(i * in[d], out[d]); }
-  Expr end(size_t d, Expr i) const { return ceil_div((i + 1) * in[d], out[d]); }
-};
-
 template <size_t Count>
 Lazies lower_adaptive_max(Lowering& lowering, const LazyArgs& args) {
   const Lazy& x = args.tensor(0);
-  const Exprs out = spatial(args, "output_size", Count, {});
-  const Adaptive w(lowering.env(), x.sizes, out);
+  const Exprs out = spatial(args, "output_size", Count);
+  const AdaptiveWindows w(lowering.env(), x.sizes, out);
   return lower_max_with_indices(lowering, x, out, w.longest, [&](size_t d, Expr i, Expr r) {
     const Expr at = w.begin(d, i) + r;
     return w.even[d] ? at : min(at, w.end(d, i) - 1);
@@ -457,8 +291,8 @@ Lazies lower_adaptive_max(Lowering& lowering, const LazyArgs& args) {
 template <size_t Count>
 Lazies lower_adaptive_avg(Lowering& lowering, const LazyArgs& args) {
   const Lazy& x = args.tensor(0);
-  const Exprs out = spatial(args, "output_size", Count, {});
-  const Adaptive w(lowering.env(), x.sizes, out);
+  const Exprs out = spatial(args, "output_size", Count);
+  const AdaptiveWindows w(lowering.env(), x.sizes, out);
   Index at_i;
   Lowering::Reduction loops{.op = OpCode::reduce_sum, .accumulate = sum_dtype(x.dtype)};
   loops.sizes = with_spatial(x.sizes, out);
@@ -497,7 +331,7 @@ Vars lp_pool(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
   const double p = a["norm_type"].floating();
   STAX_CHECK(p != 0, "{}: expected a norm other than 0", a.schema().name);
-  const Exprs window = spatial(a, "kernel_size", Count, {});
+  const Exprs window = spatial(a, "kernel_size", Count);
   const VarArg stride = a["stride"];
   const Var mean = b.call(Count == 1   ? "avg_pool1d"
                           : Count == 2 ? "avg_pool2d"
@@ -541,7 +375,7 @@ Lazies lower_im2col(Lowering& lowering, const LazyArgs& args) {
 
 }  // namespace
 
-std::vector<graph::Op> pooling_rows() {
+Ops pooling_rows() {
   return {
 #define MAX_POOL(N)                                                                                  \
   lowered("max_pool" #N "d(Tensor input, int[" #N "] kernel_size, int[" #N "]? stride=None, int[" #N \

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lowering/scalar.h"
+#include "ops/loop_vocabulary.h"
 #include "ops/reduction_rules.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
@@ -11,29 +11,6 @@
 
 namespace stax::ops {
 namespace {
-
-using graph::Builder;
-using graph::composite;
-using graph::decomposed;
-using graph::LazyArgs;
-using graph::lowered;
-using graph::MetaArgs;
-using graph::num;
-using graph::TensorMeta;
-using graph::Var;
-using graph::VarArg;
-using graph::VarArgs;
-using graph::wrap_dim;
-using loops::compute_dtype;
-using loops::OpCode;
-using lowering::Index;
-using lowering::Lazy;
-using lowering::Lowering;
-using lowering::V;
-using Exprs = std::vector<Expr>;
-using Lazies = std::vector<Lazy>;
-using Metas = std::vector<TensorMeta>;
-using Vars = std::vector<Var>;
 
 // ---- dtype rules: of the result, from self's dtype and the `dtype` argument ----
 
@@ -420,7 +397,7 @@ Vars sum_to_size(Builder& b, const VarArgs& a) {
   return {b.call("view", {sum, sizes})};
 }
 
-std::vector<graph::Op> reduce_rows() {
+Ops reduce_rows() {
   constexpr auto sum = lower_sum<OpCode::reduce_sum>;
   constexpr auto prod = lower_sum<OpCode::reduce_prod>;
   constexpr auto any = lower_bool<OpCode::reduce_any>;
@@ -469,7 +446,7 @@ std::vector<graph::Op> reduce_rows() {
   };
 }
 
-std::vector<graph::Op> variance_rows() {
+Ops variance_rows() {
 #define VARIANCE(name, meta, lower, returns)                                                                \
   lowered(name "(Tensor self, bool unbiased) -> " returns, meta, lower),                                    \
       lowered(name ".dim(Tensor self, int[1]? dim, bool unbiased, bool keepdim=False) -> " returns, meta,   \
@@ -487,7 +464,7 @@ std::vector<graph::Op> variance_rows() {
 #undef VARIANCE
 }
 
-std::vector<graph::Op> scan_rows() {
+Ops scan_rows() {
   return {
       lowered("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", scan_meta,
               lower_scan<OpCode::scan_sum>),
@@ -502,7 +479,7 @@ std::vector<graph::Op> scan_rows() {
   };
 }
 
-std::vector<graph::Op> derived_rows() {
+Ops derived_rows() {
   return {
       decomposed("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp),
       composite(
@@ -539,8 +516,8 @@ Var row_max(Builder& b, const Var& x, const Exprs& dims) {
   return b.call(decided ? "amax" : "amax_or_lowest", {x, dims, true});
 }
 
-std::vector<graph::Op> reduction_rows() {
-  std::vector<graph::Op> rows;
+Ops reduction_rows() {
+  Ops rows;
   for (const auto part : {reduce_rows, variance_rows, scan_rows, derived_rows}) {
     for (graph::Op& op : part()) rows.push_back(std::move(op));
   }

@@ -2,16 +2,10 @@
 
 #include <algorithm>
 
-#include "lowering/scalar.h"
+#include "ops/loop_vocabulary.h"
 #include "support/check.h"
 
 namespace stax::ops {
-
-using graph::TensorMeta;
-using lowering::Index;
-using lowering::Lazy;
-using lowering::Lowering;
-using lowering::V;
 
 // PyTorch's limit, kept because programs may rely on the error.
 constexpr int64_t kMaxReducedRank = 64;

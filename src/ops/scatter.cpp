@@ -3,34 +3,13 @@
 #include <functional>
 
 #include "graph/broadcast.h"
-#include "lowering/scalar.h"
 #include "ops/indexing_rules.h"
+#include "ops/loop_vocabulary.h"
 #include "ops/shape_rules.h"
 #include "support/check.h"
 
 namespace stax::ops {
 namespace {
-
-using graph::Builder;
-using graph::composite;
-using graph::external;
-using graph::in_place;
-using graph::LazyArgs;
-using graph::lowered;
-using graph::MetaArgs;
-using graph::TensorMeta;
-using graph::Var;
-using graph::VarArg;
-using graph::VarArgs;
-using graph::wrap_dim;
-using lowering::Index;
-using lowering::Lazy;
-using lowering::Lowering;
-using lowering::V;
-using Exprs = std::vector<Expr>;
-using Lazies = std::vector<Lazy>;
-using Metas = std::vector<TensorMeta>;
-using Vars = std::vector<Var>;
 
 int64_t dim_of(const auto& args, size_t rank) {
   return wrap_dim(args["dim"].integer().value(), static_cast<int64_t>(rank), args.schema().name);
@@ -393,7 +372,7 @@ Vars masked_scatter(Builder& b, const VarArgs& a) {
 
 }  // namespace
 
-std::vector<graph::Op> scatter_rows() {
+Ops scatter_rows() {
   return {
       in_place(lowered("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", scatter_meta,
                        lower_scatter<false>)),

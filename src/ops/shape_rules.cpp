@@ -99,36 +99,10 @@ Expr from_front(ShapeEnv& env, Expr index, Expr size) {
   return index + size * min(max(-index, 0), 1);
 }
 
-template <class T>
-SliceRange slice_range(ShapeEnv& env, const std::vector<Expr>& sizes, const graph::Bound<T>& args) {
-  const std::string& op = args.schema().name;
-  STAX_CHECK(!sizes.empty(), "{}: expected a tensor with dimensions, got a zero-dim one", op);
-  SliceRange range;
-  range.dim = graph::wrap_dim(args["dim"].integer().value(), static_cast<int64_t>(sizes.size()), op);
-  const Expr size = sizes[range.dim];
-  range.step = args["step"].integer();
-  STAX_CHECK(env.expect(gt(range.step, 0)), "{}: the step must be positive, got {}", op, range.step.str());
-  const auto bound = [&](const auto& argument, Expr absent) {
-    if (argument.is_none()) return absent;
-    const Expr e = from_front(env, argument.integer(), size);
-    const std::optional<bool> below = env.decided(lt(e, 0)), above = env.decided(gt(e, size));
-    if (below == true) return Expr(0);
-    if (above == true) return size;
-    // What only data determines is clamped when it is known.
-    const Expr low = below ? e : max(e, 0);
-    return above ? low : min(low, size);
-  };
-  range.start = bound(args["start"], Expr(0));
-  range.end = bound(args["end"], size);
-  const std::optional<bool> empty = env.decided(le(range.end, range.start));
-  if (empty == true) range.end = range.start;
-  if (!empty && !env.surely(le(range.start, range.end))) range.end = max(range.end, range.start);
-  range.length = range.end == range.start ? Expr(0) : ceil_div(range.end - range.start, range.step);
-  return range;
+std::vector<graph::TensorMeta> same_meta(ShapeEnv&, const graph::MetaArgs& args) {
+  const graph::TensorMeta& x = args.tensor(0);
+  return {graph::dense(x.dtype, x.sizes, x.device)};
 }
-
-template SliceRange slice_range(ShapeEnv&, const std::vector<Expr>&, const graph::MetaArgs&);
-template SliceRange slice_range(ShapeEnv&, const std::vector<Expr>&, const graph::LazyArgs&);
 
 std::vector<Expr> reshape_index(const std::vector<Expr>& from, const std::vector<Expr>& to,
                                 const std::vector<Expr>& index) {

@@ -41,16 +41,8 @@ inline Expr at_least_zero(ShapeEnv& env, Expr e) {
 /// `index`, which counts from the end of a dimension where it is negative, counted from the front.
 Expr from_front(ShapeEnv& env, Expr index, Expr size);
 
-/// Elements start, start + step, ... (length of them) along `dim`; they end before `end`.
-struct SliceRange {
-  int64_t dim;
-  Expr start, end, length, step;
-};
-
-/// The arguments dim, start, end and step of a slice of a tensor of `sizes`: bounds count from the end where
-/// negative, and are clamped to the dimension. UserError for a zero-dim tensor and for a step below 1.
-template <class T>
-SliceRange slice_range(ShapeEnv& env, const std::vector<Expr>& sizes, const graph::Bound<T>& args);
+/// Meta rule: a row-major result of the dtype, sizes and device of the first argument.
+std::vector<graph::TensorMeta> same_meta(ShapeEnv& env, const graph::MetaArgs& args);
 
 /// Index into a tensor of `from` sizes of the element at `index` of its reshape to `to` sizes.
 std::vector<Expr> reshape_index(const std::vector<Expr>& from, const std::vector<Expr>& to,

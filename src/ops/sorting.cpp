@@ -2,27 +2,13 @@
 // are dynamic.
 #include <algorithm>
 
-#include "graph/builder.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
+#include "ops/vocabulary.h"
 #include "support/check.h"
 
 namespace stax::ops {
 namespace {
-
-using graph::Builder;
-using graph::composite;
-using graph::dynamic;
-using graph::external;
-using graph::MetaArgs;
-using graph::TensorMeta;
-using graph::Var;
-using graph::VarArg;
-using graph::VarArgs;
-using graph::wrap_dim;
-using Exprs = std::vector<Expr>;
-using Metas = std::vector<TensorMeta>;
-using Vars = std::vector<Var>;
 
 // ---- orders along a dimension: values and their positions ----
 
@@ -264,7 +250,7 @@ Metas bind_value_meta(ShapeEnv&, const MetaArgs& args) {
   return {graph::dense(DType::int64, {}, args.tensor(0).device)};
 }
 
-std::vector<graph::Op> order_rows() {
+Ops order_rows() {
   return {
       external(
           "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor, Tensor)",
@@ -321,7 +307,7 @@ std::vector<graph::Op> order_rows() {
   };
 }
 
-std::vector<graph::Op> dynamic_rows() {
+Ops dynamic_rows() {
   return {
       dynamic("nonzero(Tensor self) -> Tensor", nonzero_meta),
       dynamic("nonzero.as_tuple(Tensor self, *, bool as_tuple) -> Tensor[]", nonzero_tuple_meta),
@@ -348,8 +334,8 @@ std::vector<graph::Op> dynamic_rows() {
 
 }  // namespace
 
-std::vector<graph::Op> sorting_rows() {
-  std::vector<graph::Op> rows = order_rows();
+Ops sorting_rows() {
+  Ops rows = order_rows();
   for (graph::Op& op : dynamic_rows()) rows.push_back(std::move(op));
   return rows;
 }

@@ -2,31 +2,17 @@
 // formulas are read through, and the scatter that writes through the view. The other view operators are
 // composites of these.
 #include <algorithm>
-#include <numeric>
 
 #include "graph/broadcast.h"
-#include "graph/builder.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
+#include "ops/view_rules.h"
+#include "ops/vocabulary.h"
 #include "support/check.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
 namespace {
-
-using graph::Builder;
-using graph::composite;
-using graph::internal;
-using graph::MetaArgs;
-using graph::TensorMeta;
-using graph::Var;
-using graph::VarArg;
-using graph::VarArgs;
-using graph::view;
-using graph::wrap_dim;
-using Exprs = std::vector<Expr>;
-using Metas = std::vector<TensorMeta>;
-using Vars = std::vector<Var>;
 
 // ---- permute ----
 
@@ -146,32 +132,19 @@ Var slice_scatter(Builder& b, const VarArgs& args, const Var& source) {
 
 // ---- select ----
 
-Expr select_position(ShapeEnv& env, const Exprs& sizes, int64_t dim, Expr index) {
-  const Expr size = sizes[dim];
-  STAX_CHECK(env.expect(lt(index, size)) && env.expect(ge(index, -size)),
-             "select: index {} is out of range for dimension {} of size {}", index.str(), dim, size.str());
-  return from_front(env, index, size);
-}
-
-int64_t select_dim(const auto& args, const Exprs& sizes) {
-  STAX_CHECK(!sizes.empty(), "select: expected a tensor with dimensions, got a zero-dim one");
-  return wrap_dim(args["dim"].integer().value(), static_cast<int64_t>(sizes.size()), "select");
-}
-
 Metas select_meta(ShapeEnv& env, const MetaArgs& args) {
   TensorMeta out = args.tensor(0);
-  const int64_t dim = select_dim(args, out.sizes);
-  out.offset = out.offset + select_position(env, out.sizes, dim, args["index"].integer()) * out.strides[dim];
+  const auto [dim, index] = selection(env, out.sizes, args);
+  out.offset = out.offset + index * out.strides[dim];
   out.sizes.erase(out.sizes.begin() + dim);
   out.strides.erase(out.strides.begin() + dim);
   return {out};
 }
 
 Exprs select_index(ShapeEnv& env, const MetaArgs& args, const TensorMeta&, const Exprs& index) {
-  const Exprs& sizes = args.tensor(0).sizes;
-  const int64_t dim = select_dim(args, sizes);
+  const Selection selected = selection(env, args.tensor(0).sizes, args);
   Exprs at = index;
-  at.insert(at.begin() + dim, select_position(env, sizes, dim, args["index"].integer()));
+  at.insert(at.begin() + selected.dim, selected.index);
   return at;
 }
 
@@ -201,28 +174,6 @@ Var view_scatter(Builder& b, const VarArgs& args, const Var& source) {
 }
 
 // ---- diagonal ----
-
-struct Diagonal {
-  int64_t dim1, dim2;
-  Expr row, column, length;  // first element and number of elements
-};
-
-Diagonal diagonal_of(ShapeEnv& env, const Exprs& sizes, const auto& args) {
-  const auto rank = static_cast<int64_t>(sizes.size());
-  Diagonal d;
-  d.dim1 = wrap_dim(args["dim1"].integer().value(), rank, "diagonal");
-  d.dim2 = wrap_dim(args["dim2"].integer().value(), rank, "diagonal");
-  STAX_CHECK(rank >= 2 && d.dim1 != d.dim2, "diagonal: expected two different dimensions, got {} and {}",
-             d.dim1, d.dim2);
-  const Expr offset = args["offset"].integer();
-  const bool below = env.decide(lt(offset, 0));
-  d.row = below ? -offset : Expr(0);
-  d.column = below ? Expr(0) : offset;
-  const Expr rows = sizes[d.dim1] - d.row, columns = sizes[d.dim2] - d.column;
-  d.length = smaller(env, rows, columns);
-  d.length = at_least_zero(env, d.length);
-  return d;
-}
 
 Metas diagonal_meta(ShapeEnv& env, const MetaArgs& args) {
   const TensorMeta& in = args.tensor(0);
@@ -300,20 +251,45 @@ Var unfold_scatter(Builder& b, const VarArgs& args, const Var& source) {
   return b.call("as_strided_scatter", {x, source, source.sizes(), strides, 0});
 }
 
+// ---- unsqueeze, and a view as the tensor is ----
+
+Metas unsqueeze_meta(ShapeEnv&, const MetaArgs& args) {
+  TensorMeta out = args.tensor(0);
+  const int64_t dim = args[1].integer().value();
+  const Expr stride = dim < out.dim() ? out.sizes[dim] * out.strides[dim] : Expr(1);
+  out.sizes.insert(out.sizes.begin() + dim, Expr(1));
+  out.strides.insert(out.strides.begin() + dim, stride);
+  return {out};
+}
+
+Exprs unsqueeze_index(ShapeEnv&, const MetaArgs& args, const TensorMeta&, const Exprs& index) {
+  Exprs at = index;
+  at.erase(at.begin() + args[1].integer().value());
+  return at;
+}
+
+Var unsqueeze_scatter(Builder& b, const VarArgs& args, const Var& source) {
+  return b.call("select.int", {source, args[1], 0});
+}
+
+Metas identity_meta(ShapeEnv&, const MetaArgs& args) {
+  return {args.tensor(0)};
+}
+Exprs identity_index(ShapeEnv&, const MetaArgs&, const TensorMeta&, const Exprs& index) {
+  return index;
+}
+Var identity_scatter(Builder&, const VarArgs&, const Var& source) {
+  return source;
+}
+
 // ---- as_strided, view of another dtype: they look at memory, so they have no index map ----
 
 Metas as_strided_meta(ShapeEnv& env, const MetaArgs& args) {
   TensorMeta out = args.tensor(0);
   out.sizes = args["size"].integers();
   out.strides = args["stride"].integers();
-  STAX_CHECK(out.sizes.size() == out.strides.size(), "as_strided: {} sizes but {} strides", out.sizes.size(),
-             out.strides.size());
   if (!args["storage_offset"].is_none()) out.offset = args["storage_offset"].integer();
-  for (size_t d = 0; d < out.sizes.size(); ++d) {
-    STAX_CHECK(env.expect(ge(out.sizes[d], 0)), "as_strided: size {} is negative", out.sizes[d].str());
-    STAX_CHECK(env.expect(ge(out.strides[d], 0)), "as_strided: stride {} is negative", out.strides[d].str());
-  }
-  STAX_CHECK(env.expect(ge(out.offset, 0)), "as_strided: storage offset {} is negative", out.offset.str());
+  check_strided(env, out.sizes, out.strides, out.offset, args.schema().name);
   return {out};
 }
 
@@ -348,290 +324,9 @@ Var view_dtype_scatter(Builder& b, const VarArgs& args, const Var& source) {
   return b.call("view.dtype", {source, args.tensor(0).dtype()});
 }
 
-// ---- composites ----
+}  // namespace
 
-Exprs all_dims(int64_t rank) {
-  Exprs dims(rank);
-  for (int64_t d = 0; d < rank; ++d) dims[d] = Expr(d);
-  return dims;
-}
-
-Vars transpose(Builder& b, const VarArgs& a) {
-  const int64_t rank = a.tensor(0).dim();
-  const int64_t d0 = wrap_dim(a[1].integer().value(), rank, "transpose");
-  const int64_t d1 = wrap_dim(a[2].integer().value(), rank, "transpose");
-  Exprs dims = all_dims(rank);
-  if (rank > 0) std::swap(dims[d0], dims[d1]);
-  return {b.call("permute", {a[0], dims})};
-}
-
-Vars reverse_dims(Builder& b, const VarArgs& a) {
-  Exprs dims = all_dims(a.tensor(0).dim());
-  std::reverse(dims.begin(), dims.end());
-  return {b.call("permute", {a[0], dims})};
-}
-
-Vars swap_last_two(Builder& b, const VarArgs& a) {
-  const int64_t rank = a.tensor(0).dim();
-  STAX_CHECK(rank >= 2, "{}: expected a tensor of at least 2 dimensions, got {}", a.schema().name, rank);
-  return {b.call("transpose.int", {a[0], -2, -1})};
-}
-
-Vars movedim(Builder& b, const VarArgs& a) {
-  const int64_t rank = a.tensor(0).dim();
-  const Exprs &from = a[1].integers(), &to = a[2].integers();
-  STAX_CHECK(from.size() == to.size(), "movedim: {} source dimensions but {} destinations", from.size(),
-             to.size());
-  std::vector<int64_t> order(rank, -1);
-  std::vector<char> moved(rank, 0);
-  for (size_t k = 0; k < from.size(); ++k) {
-    const int64_t source = wrap_dim(from[k].value(), rank, "movedim");
-    const int64_t target = wrap_dim(to[k].value(), rank, "movedim");
-    if (rank == 0) continue;
-    STAX_CHECK(!moved[source]++, "movedim: source dimension {} is given twice", source);
-    STAX_CHECK(order[target] < 0, "movedim: destination dimension {} is given twice", target);
-    order[target] = source;
-  }
-  int64_t next = 0;
-  Exprs dims;
-  for (int64_t k = 0; k < rank; ++k) {
-    if (order[k] < 0) {
-      while (moved[next]) ++next;
-      order[k] = next++;
-    }
-    dims.emplace_back(order[k]);
-  }
-  return {b.call("permute", {a[0], dims})};
-}
-
-Vars unsqueeze(Builder& b, const VarArgs& a) {
-  const Var x = a.tensor(0);
-  const int64_t dim = wrap_dim(a[1].integer().value(), x.dim() + 1, "unsqueeze");
-  return {b.call("unsqueeze_at", {x, dim})};
-}
-
-Metas unsqueeze_meta(ShapeEnv&, const MetaArgs& args) {
-  TensorMeta out = args.tensor(0);
-  const int64_t dim = args[1].integer().value();
-  const Expr stride = dim < out.dim() ? out.sizes[dim] * out.strides[dim] : Expr(1);
-  out.sizes.insert(out.sizes.begin() + dim, Expr(1));
-  out.strides.insert(out.strides.begin() + dim, stride);
-  return {out};
-}
-
-Exprs unsqueeze_index(ShapeEnv&, const MetaArgs& args, const TensorMeta&, const Exprs& index) {
-  Exprs at = index;
-  at.erase(at.begin() + args[1].integer().value());
-  return at;
-}
-
-Var unsqueeze_scatter(Builder& b, const VarArgs& args, const Var& source) {
-  return b.call("select.int", {source, args[1], 0});
-}
-
-// Selecting index 0 of a dim of size 1 is squeezing it.
-Vars squeeze_dims(Builder& b, const Var& x, std::vector<int64_t> dims) {
-  std::sort(dims.rbegin(), dims.rend());
-  Var out = x;
-  for (const int64_t d : dims) {
-    if (b.env().decide(eq(x.size(d), 1))) out = b.call("select.int", {out, d, 0});
-  }
-  return {out == x ? b.call("view_as_is", {x}) : out};
-}
-
-std::vector<int64_t> range(int64_t n) {
-  std::vector<int64_t> out(n);
-  std::iota(out.begin(), out.end(), 0);
-  return out;
-}
-
-Vars squeeze_dim(Builder& b, const VarArgs& a) {
-  const Var x = a.tensor(0);
-  const int64_t dim = wrap_dim(a[1].integer().value(), x.dim(), "squeeze");
-  return squeeze_dims(b, x, x.dim() == 0 ? std::vector<int64_t>{} : std::vector{dim});
-}
-
-Vars squeeze_list(Builder& b, const VarArgs& a) {
-  const Var x = a.tensor(0);
-  std::vector<int64_t> dims;
-  for (const Expr d : a[1].integers()) {
-    const int64_t dim = wrap_dim(d.value(), x.dim(), "squeeze");
-    STAX_CHECK(std::find(dims.begin(), dims.end(), dim) == dims.end(), "squeeze: dimension {} is given twice",
-               dim);
-    if (x.dim() > 0) dims.push_back(dim);
-  }
-  return squeeze_dims(b, x, dims);
-}
-
-Vars reshape(Builder& b, const VarArgs& a) {
-  const Var x = a.tensor(0);
-  const Exprs sizes = infer_sizes(b.env(), a[1].integers(), x.numel(), "reshape");
-  if (view_strides(b.env(), x.meta(), sizes)) return {b.call("view", {x, sizes})};
-  return {b.call("reshape_copy", {x, sizes})};
-}
-
-Vars flatten(Builder& b, const VarArgs& a) {
-  const Var x = a.tensor(0);
-  const int64_t first = wrap_dim(a[1].integer().value(), x.dim(), "flatten");
-  const int64_t last = wrap_dim(a[2].integer().value(), x.dim(), "flatten");
-  STAX_CHECK(first <= last, "flatten: start_dim {} comes after end_dim {}", first, last);
-  if (x.dim() == 0) return {b.call("reshape", {x, Exprs{1}})};
-  if (first == last) return {b.call("view_as_is", {x})};
-  Exprs sizes(x.sizes().begin(), x.sizes().begin() + first);
-  sizes.push_back(product(Exprs(x.sizes().begin() + first, x.sizes().begin() + last + 1)));
-  sizes.insert(sizes.end(), x.sizes().begin() + last + 1, x.sizes().end());
-  return {b.call("reshape", {x, sizes})};
-}
-
-Vars unflatten(Builder& b, const VarArgs& a) {
-  const Var x = a.tensor(0);
-  const int64_t dim = wrap_dim(a[1].integer().value(), x.dim(), "unflatten");
-  STAX_CHECK(x.dim() > 0 && !a[2].integers().empty(),
-             "unflatten: expected a dimension and at least one size");
-  const Exprs inner = infer_sizes(b.env(), a[2].integers(), x.size(dim), "unflatten");
-  Exprs sizes(x.sizes().begin(), x.sizes().begin() + dim);
-  sizes.insert(sizes.end(), inner.begin(), inner.end());
-  sizes.insert(sizes.end(), x.sizes().begin() + dim + 1, x.sizes().end());
-  return {b.call("reshape", {x, sizes})};
-}
-
-Vars narrow(Builder& b, const VarArgs& a) {
-  const Var x = a.tensor(0);
-  STAX_CHECK(x.dim() > 0, "narrow: expected a tensor with dimensions, got a zero-dim one");
-  const int64_t dim = wrap_dim(a[1].integer().value(), x.dim(), "narrow");
-  Expr start = a[2].integer();
-  const Expr length = a[3].integer(), size = x.size(dim);
-  start = from_front(b.env(), start, size);
-  STAX_CHECK(b.env().expect(ge(length, 0)) && b.env().expect(ge(start, 0)) &&
-                 b.env().expect(le(start + length, size)),
-             "narrow: elements {} to {} are out of range for dimension {} of size {}", start.str(),
-             (start + length).str(), dim, size.str());
-  return {b.call("slice.Tensor", {x, dim, start, start + length})};
-}
-
-// ---- splitting ----
-
-Vars split_sizes(Builder& b, const Var& x, const Exprs& lengths, int64_t dim, const std::string& op) {
-  Expr total = 0;
-  for (const Expr e : lengths) {
-    STAX_CHECK(b.env().expect(ge(e, 0)), "{}: size {} is negative", op, e.str());
-    total = total + e;
-  }
-  STAX_CHECK(b.env().expect(eq(total, x.size(dim))), "{}: sizes sum to {}, but dimension {} has size {}", op,
-             total.str(), dim, x.size(dim).str());
-  Vars out;
-  Expr start = 0;
-  for (const Expr e : lengths) {
-    out.push_back(b.call("slice.Tensor", {x, dim, start, start + e}));
-    start = start + e;
-  }
-  return out;
-}
-
-int64_t split_dim(const Var& x, const VarArg& dim, const std::string& op) {
-  STAX_CHECK(x.dim() > 0, "{}: expected a tensor with dimensions, got a zero-dim one", op);
-  return wrap_dim(dim.integer().value(), x.dim(), op);
-}
-
-// Every part is a tensor of its own, also an empty one.
-constexpr int64_t kMostParts = 1 << 20;
-
-void require_part_count(int64_t count, std::string_view op) {
-  STAX_CHECK(count > 0 && count <= kMostParts, "{}: expected 1 to {} parts, got {}", op, kMostParts, count);
-}
-
-/// Parts of `length` each, the last one of what is left. How many there are is a decision.
-Vars split_every(Builder& b, const Var& x, Expr length, int64_t dim, const std::string& op) {
-  const Expr size = x.size(dim);
-  const bool empty = b.env().decide(eq(size, 0));
-  STAX_CHECK(b.env().decide(gt(length, 0)) || (empty && b.env().decide(eq(length, 0))),
-             "{}: expected a positive size, got {}", op, length.str());
-  if (empty) return split_sizes(b, x, {Expr(0)}, dim, op);
-  const int64_t count = b.env().specialize(ceil_div(size, length));
-  require_part_count(count, op);
-  Exprs lengths(static_cast<size_t>(count), length);
-  lengths.back() = size - length * (count - 1);
-  return split_sizes(b, x, lengths, dim, op);
-}
-
-Vars split(Builder& b, const VarArgs& a) {
-  const Var x = a.tensor(0);
-  return split_every(b, x, a[1].integer(), split_dim(x, a[2], "split"), "split");
-}
-
-Vars split_with_sizes(Builder& b, const VarArgs& a) {
-  const Var x = a.tensor(0);
-  return split_sizes(b, x, a[1].integers(), split_dim(x, a[2], a.schema().name), a.schema().name);
-}
-
-Vars chunk(Builder& b, const VarArgs& a) {
-  const Var x = a.tensor(0);
-  const int64_t count = b.env().specialize(a[1].integer()), dim = split_dim(x, a[2], "chunk");
-  require_part_count(count, "chunk");
-  const Expr size = x.size(dim);
-  if (b.env().decide(eq(size, 0))) return split_sizes(b, x, Exprs(count, Expr(0)), dim, "chunk");
-  return split_every(b, x, ceil_div(size, count), dim, "chunk");
-}
-
-Vars tensor_split_count(Builder& b, const Var& x, int64_t count, int64_t dim, const std::string& op) {
-  require_part_count(count, op);
-  Exprs lengths;  // the first (size % count) parts are longer by one
-  for (int64_t k = 0; k < count; ++k) lengths.push_back(floor_div(x.size(dim) + (count - 1 - k), count));
-  return split_sizes(b, x, lengths, dim, op);
-}
-
-Vars tensor_split_at(Builder& b, const Var& x, const Exprs& indices, int64_t dim) {
-  Vars out;
-  VarArg start = Expr(0);
-  for (const Expr e : indices) {
-    out.push_back(b.call("slice.Tensor", {x, dim, start, e}));
-    start = e;
-  }
-  out.push_back(b.call("slice.Tensor", {x, dim, start, NoneType{}}));
-  return out;
-}
-
-// hsplit, vsplit, dsplit: along dim 1 (0 for vectors), 0, 2.
-int64_t stack_split_dim(const Var& x, const std::string& op) {
-  const int64_t least = op == "hsplit" ? 1 : op == "vsplit" ? 2 : 3;
-  STAX_CHECK(x.dim() >= least, "{}: expected a tensor of at least {} dimensions, got {}", op, least, x.dim());
-  return op == "hsplit" ? (x.dim() == 1 ? 0 : 1) : op == "vsplit" ? 0 : 2;
-}
-
-Vars stack_split_count(Builder& b, const VarArgs& a) {
-  const Var x = a.tensor(0);
-  const std::string& op = a.schema().name;
-  const int64_t dim = stack_split_dim(x, op), count = b.env().specialize(a[1].integer());
-  STAX_CHECK(count > 0 && b.env().expect(eq(mod(x.size(dim), count), 0)),
-             "{}: dimension {} of size {} does not split into {} equal parts", op, dim, x.size(dim).str(),
-             count);
-  return tensor_split_count(b, x, count, dim, op);
-}
-
-Vars stack_split_at(Builder& b, const VarArgs& a) {
-  return tensor_split_at(b, a.tensor(0), a[1].integers(), stack_split_dim(a.tensor(0), a.schema().name));
-}
-
-Vars unbind(Builder& b, const VarArgs& a) {
-  const Var x = a.tensor(0);
-  const int64_t dim = split_dim(x, a[1], a.schema().name);
-  Vars out;
-  const int64_t count = b.env().specialize(x.size(dim));
-  for (int64_t k = 0; k < count; ++k) out.push_back(b.call("select.int", {x, dim, k}));
-  return out;
-}
-
-Metas identity_meta(ShapeEnv&, const MetaArgs& args) {
-  return {args.tensor(0)};
-}
-Exprs identity_index(ShapeEnv&, const MetaArgs&, const TensorMeta&, const Exprs& index) {
-  return index;
-}
-Var identity_scatter(Builder&, const VarArgs&, const Var& source) {
-  return source;
-}
-
-std::vector<graph::Op> primitive_rows() {
+Ops view_rows() {
   return {
       view("permute(Tensor self, int[] dims) -> Tensor", permute_meta, permute_index, permute_scatter),
       view("expand(Tensor self, int[] size) -> Tensor", expand_meta, expand_index, expand_scatter),
@@ -652,91 +347,6 @@ std::vector<graph::Op> primitive_rows() {
       view("view.dtype(Tensor self, ScalarType dtype) -> Tensor", view_dtype_meta, nullptr,
            view_dtype_scatter),
   };
-}
-
-#define SAME(target)                                                                      \
-  [](Builder& b, const VarArgs& a) -> Vars {                                              \
-    return b.call_all(target, std::vector<VarArg>(a.values().begin(), a.values().end())); \
-  }
-
-std::vector<graph::Op> composite_rows() {
-  return {
-      composite("transpose.int(Tensor self, int dim0, int dim1) -> Tensor", transpose),
-      composite("swapaxes(Tensor self, int axis0, int axis1) -> Tensor", transpose),
-      composite("swapdims(Tensor self, int dim0, int dim1) -> Tensor", transpose),
-      composite("t(Tensor self) -> Tensor",
-                [](Builder& b, const VarArgs& a) -> Vars {
-                  STAX_CHECK(a.tensor(0).dim() <= 2, "t: expected a tensor of at most 2 dimensions, got {}",
-                             a.tensor(0).dim());
-                  return reverse_dims(b, a);
-                }),
-      composite("T(Tensor self) -> Tensor", reverse_dims),
-      composite("mT(Tensor self) -> Tensor", swap_last_two),
-      composite("mH(Tensor self) -> Tensor", swap_last_two),
-      composite("H(Tensor self) -> Tensor", reverse_dims),
-      composite("movedim.intlist(Tensor self, int[1] source, int[1] destination) -> Tensor", movedim),
-      composite("moveaxis.intlist(Tensor self, int[1] source, int[1] destination) -> Tensor", movedim),
-      composite("unsqueeze(Tensor self, int dim) -> Tensor", unsqueeze),
-      composite("squeeze(Tensor self) -> Tensor",
-                [](Builder& b, const VarArgs& a) -> Vars {
-                  return squeeze_dims(b, a.tensor(0), range(a.tensor(0).dim()));
-                }),
-      composite("squeeze.dim(Tensor self, int dim) -> Tensor", squeeze_dim),
-      composite("squeeze.dims(Tensor self, int[] dim) -> Tensor", squeeze_list),
-      composite("reshape(Tensor self, int[] shape) -> Tensor", reshape),
-      composite("reshape_as(Tensor self, Tensor other) -> Tensor",
-                [](Builder& b, const VarArgs& a) -> Vars {
-                  return {b.call("reshape", {a[0], a.tensor(1).sizes()})};
-                }),
-      composite("view_as(Tensor self, Tensor other) -> Tensor",
-                [](Builder& b, const VarArgs& a) -> Vars {
-                  return {b.call("view", {a[0], a.tensor(1).sizes()})};
-                }),
-      composite("expand_as(Tensor self, Tensor other) -> Tensor",
-                [](Builder& b, const VarArgs& a) -> Vars {
-                  return {b.call("expand", {a[0], a.tensor(1).sizes()})};
-                }),
-      composite("broadcast_to(Tensor self, int[] size) -> Tensor", SAME("expand")),
-      composite("flatten(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor", flatten),
-      composite("ravel(Tensor self) -> Tensor",
-                [](Builder& b, const VarArgs& a) -> Vars {
-                  return {b.call("reshape", {a[0], Exprs{Expr(-1)}})};
-                }),
-      composite("unflatten.int(Tensor self, int dim, int[] sizes) -> Tensor", unflatten),
-      composite("narrow(Tensor self, int dim, int start, int length) -> Tensor", narrow),
-      composite("split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]", split),
-      composite("split.sizes(Tensor self, int[] split_size, int dim=0) -> Tensor[]", split_with_sizes),
-      composite("split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", split_with_sizes),
-      composite("unsafe_split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]", split),
-      composite("chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", chunk),
-      composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", chunk),
-      composite("tensor_split.sections(Tensor self, int sections, int dim=0) -> Tensor[]",
-                [](Builder& b, const VarArgs& a) -> Vars {
-                  const Var x = a.tensor(0);
-                  return tensor_split_count(b, x, b.env().specialize(a[1].integer()),
-                                            split_dim(x, a[2], "tensor_split"), "tensor_split");
-                }),
-      composite("tensor_split.indices(Tensor self, int[] indices, int dim=0) -> Tensor[]",
-                [](Builder& b, const VarArgs& a) -> Vars {
-                  const Var x = a.tensor(0);
-                  return tensor_split_at(b, x, a[1].integers(), split_dim(x, a[2], "tensor_split"));
-                }),
-      composite("hsplit.int(Tensor self, int sections) -> Tensor[]", stack_split_count),
-      composite("hsplit.array(Tensor self, int[] indices) -> Tensor[]", stack_split_at),
-      composite("vsplit.int(Tensor self, int sections) -> Tensor[]", stack_split_count),
-      composite("vsplit.array(Tensor self, int[] indices) -> Tensor[]", stack_split_at),
-      composite("dsplit.int(Tensor self, int sections) -> Tensor[]", stack_split_count),
-      composite("dsplit.array(Tensor self, int[] indices) -> Tensor[]", stack_split_at),
-      composite("unbind.int(Tensor self, int dim=0) -> Tensor[]", unbind),
-  };
-}
-
-}  // namespace
-
-std::vector<graph::Op> view_rows() {
-  std::vector<graph::Op> rows = primitive_rows();
-  for (graph::Op& op : composite_rows()) rows.push_back(std::move(op));
-  return rows;
 }
 
 }  // namespace stax::ops
