@@ -94,7 +94,6 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   std::vector<int64_t> fix(const std::vector<Expr>& list);
   std::pair<int64_t, int64_t> reach_of(const graph::TensorMeta& meta, int64_t offset);
   graph::Var value(TracedImpl& impl);
-  graph::Var value_of(const Tensor& tensor);
   graph::Var replay(const TracedStorage& storage, std::span<const ViewStep> steps);
   Tensor make(StoragePtr storage, std::vector<ViewStep> steps, graph::Var value);
   StoragePtr new_storage(graph::Var base);

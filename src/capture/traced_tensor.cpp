@@ -1,5 +1,7 @@
 #include "capture/traced_tensor.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "capture/functional_trace.h"
@@ -96,6 +98,10 @@ std::pair<int64_t, int64_t> reach(std::span<const int64_t> sizes, std::span<cons
   overflow |= __builtin_add_overflow(high, 1, &high);
   STAX_CHECK(!overflow, "the tensor's elements do not fit into 64-bit addresses");
   return {low, high};
+}
+
+std::string location_text(const std::source_location& where) {
+  return fmt::format("{}:{}", where.file_name(), where.line());
 }
 
 }  // namespace stax::capture

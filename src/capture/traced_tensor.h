@@ -3,6 +3,10 @@
 
 #include <memory>
 #include <optional>
+#include <source_location>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/builder.h"
@@ -78,8 +82,16 @@ class TracedImpl final : public TensorImpl {
   std::shared_ptr<FunctionalTrace> trace_;
 };
 
+/// The traced tensor behind `tensor`, or null.
+inline TracedImpl* as_traced(const Tensor& tensor) {
+  return tensor.impl()->is_traced() ? static_cast<TracedImpl*>(tensor.impl()) : nullptr;
+}
+
 /// Elements [first, second) that a tensor of these sizes and strides reaches from `offset` on.
 std::pair<int64_t, int64_t> reach(std::span<const int64_t> sizes, std::span<const int64_t> strides,
                                   int64_t offset);
+
+/// "file:line".
+std::string location_text(const std::source_location& where);
 
 }  // namespace stax::capture
