@@ -2,12 +2,12 @@
 // strided tensors.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <type_traits>
 #include <vector>
 
 #include "stax/dtype.h"
+#include "support/half.h"
 #include "tensor/tensor_view.h"
 
 namespace stax::kernels {
@@ -24,22 +24,19 @@ T widen(T v) {
   return v;
 }
 inline float widen(Float16 v) {
-  return static_cast<float>(std::bit_cast<_Float16>(v.bits));
+  return float16_to_float(v.bits);
 }
 inline float widen(BFloat16 v) {
-  return std::bit_cast<float>(uint32_t{v.bits} << 16);
+  return bfloat16_to_float(v.bits);
 }
 
 /// A computed value as it is stored: the half types round to nearest even.
 template <class Stored, class Compute>
 Stored narrow(Compute v) {
   if constexpr (std::is_same_v<Stored, Float16>) {
-    return {std::bit_cast<uint16_t>(static_cast<_Float16>(static_cast<float>(v)))};
+    return {float_to_float16(static_cast<float>(v))};
   } else if constexpr (std::is_same_v<Stored, BFloat16>) {
-    const float f = static_cast<float>(v);
-    const auto bits = std::bit_cast<uint32_t>(f);
-    if (f != f) return {static_cast<uint16_t>(bits >> 16 | 0x40)};
-    return {static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+    return {float_to_bfloat16(static_cast<float>(v))};
   } else {
     return static_cast<Stored>(v);
   }

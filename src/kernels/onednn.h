@@ -10,8 +10,8 @@
 
 namespace stax::kernels::onednn {
 
-/// c[b] = a[b] * e[b] for matrices of float32: a is m x k, e is k x n. Strides in elements: batch, row,
-/// column.
+/// Products of float32 matrices, c[i] = a[i] * b[i] for i below `batch`: a[i] is m x k, b[i] is k x n.
+/// Strides in elements: batch, row, column.
 struct MatmulProblem {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   std::array<int64_t, 3> a_strides{}, b_strides{}, c_strides{};
