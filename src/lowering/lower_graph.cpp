@@ -3,16 +3,17 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <set>
+#include <type_traits>
 
 #include "graph/broadcast.h"
 #include "graph/op.h"
 #include "lowering/lowering.h"
+#include "lowering/node_needs.h"
 #include "lowering/scalar.h"
 #include "lowering/view_dtype.h"
 #include "support/check.h"
-#include "support/half.h"
+#include "tensor/element.h"
 
 namespace stax::lowering {
 
@@ -31,60 +32,15 @@ using loops::ValueId;
 
 namespace {
 
-// A formula that is used more than once is recomputed in each use when it is cheaper than storing and loading
-// it.
-constexpr int kCheapInstructions = 6;
-constexpr int kCheapLoads = 2;
-
-bool is_cheap_instruction(OpCode op) {
-  switch (loops::info(op).kind) {
-    case loops::OpKind::leaf:
-    case loops::OpKind::cast:
-    case loops::OpKind::ternary:
-      return true;
-    case loops::OpKind::binary:
-      return op != OpCode::pow && op != OpCode::atan2 && op != OpCode::fmod && op != OpCode::remainder &&
-             op != OpCode::hypot && op != OpCode::floor_div;
-    case loops::OpKind::unary:
-      return op == OpCode::abs || op == OpCode::neg || op == OpCode::relu || op == OpCode::logical_not ||
-             op == OpCode::bitwise_not || op == OpCode::isnan;
-    case loops::OpKind::special:
-    case loops::OpKind::reduce:
-    case loops::OpKind::scan:
-    case loops::OpKind::store:
-      return false;
-  }
-  return false;
-}
-
 loops::Constant read_constant(const std::byte* data, DType dtype) {
-  const auto read = [&](auto zero) {
-    std::memcpy(&zero, data, sizeof zero);
-    return zero;
-  };
-  switch (dtype) {
-    case DType::boolean:
-      return loops::Constant::of(int64_t{read(uint8_t{}) != 0});
-    case DType::uint8:
-      return loops::Constant::of(int64_t{read(uint8_t{})});
-    case DType::int8:
-      return loops::Constant::of(int64_t{read(int8_t{})});
-    case DType::int16:
-      return loops::Constant::of(int64_t{read(int16_t{})});
-    case DType::int32:
-      return loops::Constant::of(int64_t{read(int32_t{})});
-    case DType::int64:
-      return loops::Constant::of(read(int64_t{}));
-    case DType::float16:
-      return loops::Constant::of(double{float16_to_float(read(uint16_t{}))});
-    case DType::bfloat16:
-      return loops::Constant::of(double{bfloat16_to_float(read(uint16_t{}))});
-    case DType::float32:
-      return loops::Constant::of(double{read(float{})});
-    case DType::float64:
-      return loops::Constant::of(read(double{}));
-  }
-  return {};
+  return visit_element(dtype, [&](auto element) {
+    using E = decltype(element);
+    typename E::Stored stored;
+    std::memcpy(&stored, data, sizeof stored);
+    const typename E::Value value = E::load(stored);
+    if constexpr (std::is_floating_point_v<typename E::Value>) return loops::Constant::of(double{value});
+    return loops::Constant::of(int64_t{value});
+  });
 }
 
 }  // namespace
@@ -94,67 +50,25 @@ struct GraphLowering {
   const Graph& graph;
   Lowering lowering;
   std::vector<std::vector<Lazy>> values;  // by node and result
-  std::vector<int32_t> uses;
-  std::vector<Lazy> parameters;   // by input: the caller's memory, whatever the value is read from later
-  std::vector<char> stored;       // by node: some reader needs it, or a view of it, in memory
-  std::vector<char> pinned;       // by node: it has to lie in memory as its meta says
-  std::vector<int32_t> last_use;  // by node: the last that reads it
-  std::vector<char> in_place;     // by node: a write through a view that may go into the old value's memory
-  std::set<Symbol> bound;         // by the results of dynamic nodes
-  std::vector<std::vector<Expr>> wanted;  // by node: strides in which an external reader wants it, or none
+  const NodeNeeds needs;
+  std::vector<Lazy> parameters;  // by input: the caller's memory, whatever the value is read from later
+  std::set<Symbol> bound;        // by the results of dynamic nodes
 
   GraphLowering(const graph::OpTable& table, const Graph& graph, ShapeEnv& env, const Target& target)
       : table(table),
         graph(graph),
         lowering(env, target),
         values(graph.nodes.size()),
-        uses(count_uses(graph)) {
-    find_stored();
-    find_layouts();
-    find_writes();
-  }
+        needs(find_needs(graph)) {}
 
-  // A write through a view is a `where` over the whole value, which is free where it is part of a formula
-  // that is computed anyway. Where the value would be stored just for it, the write goes into the old value's
-  // memory.
-  static bool is_write(const Node& node) {
-    if (node.kind != NodeKind::call || node.op->op_class != OpClass::lowered) return false;
-    for (const std::string_view name :
-         {"slice_scatter", "select_scatter", "as_strided_scatter", "index_put", "scatter", "scatter_add"}) {
-      if (node.op->schema.name == name) return node.args[0].is_tensor();
-    }
-    return false;
-  }
-
-  static bool is_clone(const Node& node) {
-    return node.kind == NodeKind::call && node.op->schema.name == "clone" && node.args[0].is_tensor();
-  }
-
-  void find_writes() {
-    last_use.assign(graph.nodes.size(), -1);
-    in_place.assign(graph.nodes.size(), 0);
-    constexpr int32_t kEnd = std::numeric_limits<int32_t>::max();
-    for (const graph::Output& o : graph.outputs) last_use[o.value.node] = kEnd;
-    for (const graph::WriteBack& w : graph.write_backs) last_use[w.value.node] = kEnd;
-    for (size_t id = graph.nodes.size(); id-- > 0;) {
-      const Node& node = graph.nodes[id];
-      if (node.kind != NodeKind::call) continue;
-      in_place[id] = is_write(node) && (in_place[id] || stored[id] || uses[id] > 1);
-      for (const auto& a : node.args) {
-        for_each_value(a, [&](const Value& v) {
-          last_use[v.node] = std::max(last_use[v.node], static_cast<int32_t>(id));
-        });
-      }
-      if (in_place[id] || (is_clone(node) && stored[id])) in_place[node.args[0].tensor().node] = 1;
-    }
-  }
+  size_t id_of(const Node& node) const { return static_cast<size_t>(&node - graph.nodes.data()); }
 
   /// The buffer of the first argument of node `id`, if it is all of an intermediate that nobody reads
   /// afterwards; or -1.
   loops::BufferId dying_buffer(size_t id) {
     const Node& node = graph.nodes[id];
     const Value base = node.args[0].tensor();
-    if (last_use[base.node] != static_cast<int32_t>(id)) return -1;
+    if (needs.last_use[base.node] != static_cast<int32_t>(id)) return -1;
     const Lazy& t = lazy(base);
     if (!t.stored()) return -1;
     const loops::Buffer& buffer = lowering.program().buffers[t.buffer];
@@ -165,7 +79,7 @@ struct GraphLowering {
       if (stride.is(0)) return -1;
     }
     for (size_t n = 0; n < id; ++n) {
-      if (last_use[n] <= static_cast<int32_t>(id)) continue;
+      if (needs.last_use[n] <= static_cast<int32_t>(id)) continue;
       for (const Lazy& other : values[n]) {
         if (other.stored() ? other.buffer == t.buffer : lowering.reads(other.formula, t.buffer, {}))
           return -1;
@@ -174,43 +88,10 @@ struct GraphLowering {
     return t.buffer;
   }
 
-  void find_stored() {
-    stored.assign(graph.nodes.size(), 0);
-    for (const graph::Output& o : graph.outputs) stored[o.value.node] = o.alias_of_input < 0;
-    for (const graph::WriteBack& w : graph.write_backs) stored[w.value.node] = 1;
-    for (size_t id = graph.nodes.size(); id-- > 0;) {
-      const Node& node = graph.nodes[id];
-      if (node.kind != NodeKind::call) continue;
-      const bool passes_on = node.op->op_class == OpClass::external ||
-                             node.op->op_class == OpClass::dynamic ||
-                             (node.op->op_class == OpClass::view && (stored[id] || !node.op->index_map));
-      if (!passes_on) continue;
-      for (const auto& a : node.args) for_each_value(a, [&](const Value& v) { stored[v.node] = 1; });
-    }
-  }
-
-  void find_layouts() {
-    pinned.assign(graph.nodes.size(), 0);
-    wanted.resize(graph.nodes.size());
-    for (const graph::Output& o : graph.outputs) pinned[o.value.node] = 1;
-    for (const graph::WriteBack& w : graph.write_backs) pinned[w.value.node] = 1;
-    for (size_t id = graph.nodes.size(); id-- > 0;) {
-      const Node& node = graph.nodes[id];
-      if (node.kind != NodeKind::call) continue;
-      if (node.op->op_class == OpClass::view && (pinned[id] || !node.op->index_map)) {
-        pinned[node.args[0].tensor().node] = 1;
-      }
-      if (node.op->layout) {
-        const Value first = node.args[0].tensor();
-        wanted[first.node] = node.op->layout(graph.meta(first));
-      }
-    }
-  }
-
   /// The results' metas with the strides that they get in memory.
   std::vector<TensorMeta> placed(const Node& node) const {
     std::vector<TensorMeta> metas = node.results;
-    if (!node.op->layout || pinned[static_cast<size_t>(&node - graph.nodes.data())]) return metas;
+    if (!node.op->layout || needs.pinned[id_of(node)]) return metas;
     for (TensorMeta& m : metas) {
       if (std::vector<Expr> strides = node.op->layout(m); !strides.empty()) m.strides = std::move(strides);
     }
@@ -218,26 +99,6 @@ struct GraphLowering {
   }
 
   const Lazy& lazy(const Value& v) const { return values[v.node][v.result]; }
-
-  bool is_cheap(const Lazy& t) const {
-    if (t.stored()) return true;
-    const loops::Body& body = const_cast<Lowering&>(lowering).body().body();
-    std::vector<ValueId> stack = {t.formula};
-    std::vector<char> seen(static_cast<size_t>(t.formula) + 1, 0);
-    int instructions = 0, loads = 0;
-    while (!stack.empty()) {
-      const ValueId v = stack.back();
-      stack.pop_back();
-      if (seen[v]) continue;
-      seen[v] = 1;
-      const Inst& inst = body[v];
-      if (!is_cheap_instruction(inst.op) || ++instructions > kCheapInstructions) return false;
-      if (inst.op == OpCode::load && ++loads > kCheapLoads) return false;
-      stack.insert(stack.end(), inst.args.begin(), inst.args.end());
-      stack.insert(stack.end(), inst.indirect.begin(), inst.indirect.end());
-    }
-    return true;
-  }
 
   void lower_input(const Node& node) {
     const TensorMeta& m = node.results[0];
@@ -250,7 +111,7 @@ struct GraphLowering {
     bind_symbols(node.input, m);
     parameters.resize(program.inputs.size());
     parameters[node.input] = t;
-    values[&node - graph.nodes.data()] = {std::move(t)};
+    values[id_of(node)] = {std::move(t)};
   }
 
   void bind_symbols(int32_t input, const TensorMeta& m) {
@@ -280,7 +141,7 @@ struct GraphLowering {
   void lower_constant(const Node& node) {
     const TensorMeta& m = node.results[0];
     if (m.numel().is(1)) {
-      values[&node - graph.nodes.data()] = {lowering.pointwise(m.dtype, m.sizes, [&](const Index&) {
+      values[id_of(node)] = {lowering.pointwise(m.dtype, m.sizes, [&](const Index&) {
         return V{&lowering.body(), lowering.body().add(immediate(node))};
       })};
       return;
@@ -289,7 +150,7 @@ struct GraphLowering {
     loops::Buffer& buffer = lowering.program().buffers[t.buffer];
     buffer.role = BufferRole::constant;
     buffer.data = node.data;
-    values[&node - graph.nodes.data()] = {std::move(t)};
+    values[id_of(node)] = {std::move(t)};
   }
 
   // The value of a constant of one element, in its compute dtype.
@@ -321,7 +182,7 @@ struct GraphLowering {
         const bool keeps_dtype = k == 0 && op.dtype_rule == graph::DTypeRule::promote_tail;
         if (args[k].is_tensor()) {
           v = load_broadcast(args[k].tensor(), i, result.sizes);
-          if (!keeps_dtype) v = convert(v, dtypes.compute);
+          if (!keeps_dtype) v = cast(v, dtypes.compute);
         } else if (args[k].is_number() && (op.schema.params[k].type == graph::ParamType::scalar ||
                                            op.schema.params[k].type == graph::ParamType::tensor)) {
           v = lowering.number(args[k].number(), keeps_dtype ? DType::boolean : dtypes.compute);
@@ -331,9 +192,6 @@ struct GraphLowering {
       return cast(op.body(in), dtypes.result);
     });
   }
-
-  // To the compute dtype of an operator; a value that becomes bool is compared with zero.
-  static V convert(V v, DType dtype) { return cast(v, dtype); }
 
   V load_broadcast(const Lazy& t, const Index& i, const std::vector<Expr>& sizes) {
     Index at;
@@ -377,16 +235,16 @@ struct GraphLowering {
     for (const auto& a : node.args)
       bound.push_back(map_tensors<Lazy>(a, [&](const Value& v) { return lazy(v); }));
     if (op.layout && !bound[0].tensor().stored()) {
-      const auto& strides = wanted[node.args[0].tensor().node];
+      const auto& strides = needs.wanted[node.args[0].tensor().node];
       if (!strides.empty()) bound[0] = lowering.realize(bound[0].tensor(), strides);
     }
     const graph::LazyArgs args(op.schema, bound);
-    const auto at = static_cast<size_t>(&node - graph.nodes.data());
-    auto& out = values[&node - graph.nodes.data()];
+    const size_t id = id_of(node);
+    std::vector<Lazy>& out = values[id];
     switch (op.op_class) {
       case OpClass::pointwise:
         // A copy of what nobody else reads is that value itself.
-        if (is_clone(node) && dying_buffer(at) >= 0 && args.tensor(0).strides == node.results[0].strides) {
+        if (is_clone(node) && dying_buffer(id) >= 0 && args.tensor(0).strides == node.results[0].strides) {
           out = {args.tensor(0)};
         } else {
           out = {lower_pointwise(node, args)};
@@ -396,7 +254,7 @@ struct GraphLowering {
         out = {lower_view(node, args)};
         break;
       case OpClass::lowered:
-        if (in_place[at] && is_write(node)) lowering.set_dying(dying_buffer(at));
+        if (needs.in_place[id] && is_write(node)) lowering.set_dying(dying_buffer(id));
         out = op.lower(lowering, args);
         lowering.set_dying(-1);
         break;
@@ -412,6 +270,12 @@ struct GraphLowering {
         STAX_ASSERT(false, "lowering: {} has no lowering; the pass `decompose` should have replaced it",
                     op.schema.full_name());
     }
+    check_results(node, out);
+    if (needs.uses[id] > 1) store_expensive(node, out);
+  }
+
+  static void check_results(const Node& node, const std::vector<Lazy>& out) {
+    const Op& op = *node.op;
     STAX_ASSERT(out.size() == node.results.size(), "lowering: {} gave {} results, its meta rule {}",
                 op.schema.full_name(), out.size(), node.results.size());
     for (size_t k = 0; k < out.size(); ++k) {
@@ -420,15 +284,17 @@ struct GraphLowering {
           "lowering: result {} of {} has dtype {} and rank {}, its meta says {}", k, op.schema.full_name(),
           name(out[k].dtype), out[k].sizes.size(), node.results[k].str());
     }
-    const auto id = static_cast<size_t>(&node - graph.nodes.data());
-    if (uses[id] > 1) {
-      for (size_t k = 0; k < out.size(); ++k) {
-        // A half value that is stored has been rounded: for all its readers.
-        const bool rounds = stored[id] && is_half(out[k].dtype) && !out[k].stored();
-        if (!rounds && is_cheap(out[k])) continue;
-        const bool free = k == 0 && !pinned[id] && !wanted[id].empty();
-        out[k] = lowering.copy(out[k], free ? wanted[id] : node.results[k].strides);
-      }
+  }
+
+  /// Gives buffers to results that have several readers and are not worth computing in each.
+  void store_expensive(const Node& node, std::vector<Lazy>& out) {
+    const size_t id = id_of(node);
+    for (size_t k = 0; k < out.size(); ++k) {
+      // A half value that is stored has been rounded: for all its readers.
+      const bool rounds = needs.stored[id] && is_half(out[k].dtype) && !out[k].stored();
+      if (!rounds && (out[k].stored() || is_cheap(lowering.body().body(), out[k].formula))) continue;
+      const bool free = k == 0 && !needs.pinned[id] && !needs.wanted[id].empty();
+      out[k] = lowering.copy(out[k], free ? needs.wanted[id] : node.results[k].strides);
     }
   }
 
