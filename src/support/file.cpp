@@ -10,20 +10,9 @@
 #include <filesystem>
 
 #include "support/check.h"
+#include "support/descriptor.h"
 
 namespace stax {
-
-namespace {
-
-/// Closes a descriptor at the end of a scope.
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) close(fd);
-  }
-};
-
-}  // namespace
 
 std::optional<std::string> read_file(const std::string& path) {
   // O_NONBLOCK: a pipe has no end to wait for.

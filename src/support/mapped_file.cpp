@@ -3,24 +3,14 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "support/check.h"
+#include "support/descriptor.h"
 
 namespace stax {
-namespace {
-
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) close(fd);
-  }
-};
-
-}  // namespace
 
 std::shared_ptr<MappedFile> MappedFile::open(const std::string& path) {
   // O_NONBLOCK: opening a pipe must not wait for its writer only to be refused below.

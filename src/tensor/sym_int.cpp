@@ -9,11 +9,6 @@
 namespace stax {
 namespace {
 
-std::string relation_text(Relation relation) {
-  constexpr const char* texts[] = {"==", "!=", "<", "<="};
-  return texts[static_cast<int>(relation)];
-}
-
 /// 1 where the condition holds, else 0, as an expression.
 Expr indicator(const Condition& c) {
   const Expr difference = c.right - c.left;
@@ -36,7 +31,7 @@ bool decide(const Condition& condition) {
   STAX_CHECK(context != nullptr,
              "a symbolic size is compared ({}) outside the trace that it belongs to; sizes of traced tensors "
              "may not leave the traced function",
-             condition.left.str() + " " + relation_text(condition.relation) + " " + condition.right.str());
+             condition.str());
   return context->decide(condition);
 }
 
@@ -111,7 +106,7 @@ std::string SymInt::str() const {
 
 std::string SymBool::str() const {
   if (!symbolic_) return value_ ? "True" : "False";
-  return left_.str() + " " + relation_text(static_cast<Relation>(relation_)) + " " + right_.str();
+  return to_condition(*this).str();
 }
 
 void check(const SymBool& condition, std::string_view words, const std::source_location& where) {
@@ -175,18 +170,7 @@ SymInt sym_binary(SymOp op, const SymInt& a, const SymInt& b) {
 
 SymBool sym_compare(SymRelation relation, const SymInt& a, const SymInt& b) {
   if (!a.is_constant() || !b.is_constant()) return {relation, a, b};
-  const int64_t x = a, y = b;
-  switch (relation) {
-    case SymRelation::eq:
-      return x == y;
-    case SymRelation::ne:
-      return x != y;
-    case SymRelation::lt:
-      return x < y;
-    case SymRelation::le:
-      return x <= y;
-  }
-  return false;
+  return holds(static_cast<Relation>(relation), a, b);
 }
 
 bool sym_decide(const SymBool& condition) {

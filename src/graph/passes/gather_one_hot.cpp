@@ -11,38 +11,15 @@ namespace {
 /// Calls f(value) for each element of a constant, until it returns false. False when one did.
 template <class F>
 bool all_elements(const Node& node, F&& f) {
-  const auto scan = [&]<DType dtype>() {
-    using Stored = typename Element<dtype>::Stored;
-    for (size_t at = 0; at + sizeof(Stored) <= node.data->size(); at += sizeof(Stored)) {
-      Stored stored;
+  return visit_element(node.results[0].dtype, [&](auto element) {
+    using E = decltype(element);
+    typename E::Stored stored;
+    for (size_t at = 0; at + sizeof stored <= node.data->size(); at += sizeof stored) {
       std::memcpy(&stored, node.data->data() + at, sizeof stored);
-      if (!f(Element<dtype>::load(stored))) return false;
+      if (!f(E::load(stored))) return false;
     }
     return true;
-  };
-  switch (node.results[0].dtype) {
-    case DType::boolean:
-      return scan.template operator()<DType::boolean>();
-    case DType::uint8:
-      return scan.template operator()<DType::uint8>();
-    case DType::int8:
-      return scan.template operator()<DType::int8>();
-    case DType::int16:
-      return scan.template operator()<DType::int16>();
-    case DType::int32:
-      return scan.template operator()<DType::int32>();
-    case DType::int64:
-      return scan.template operator()<DType::int64>();
-    case DType::float16:
-      return scan.template operator()<DType::float16>();
-    case DType::bfloat16:
-      return scan.template operator()<DType::bfloat16>();
-    case DType::float32:
-      return scan.template operator()<DType::float32>();
-    case DType::float64:
-      return scan.template operator()<DType::float64>();
-  }
-  return false;
+  });
 }
 
 bool is_integer(DType dtype) {
