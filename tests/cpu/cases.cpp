@@ -118,6 +118,22 @@ void expect_whole(const Tensor& got, const std::vector<int64_t>& expected) {
   EXPECT_EQ(whole(got), expected);
 }
 
+void expect_values(const Tensors& got, const std::vector<Numbers>& expected, double tolerance) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t k = 0; k < got.size(); ++k) {
+    SCOPED_TRACE("result " + std::to_string(k));
+    expect_values(got[k], expected[k], tolerance);
+  }
+}
+
+void expect_whole(const Tensors& got, const std::vector<std::vector<int64_t>>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t k = 0; k < got.size(); ++k) {
+    SCOPED_TRACE("result " + std::to_string(k));
+    expect_whole(got[k], expected[k]);
+  }
+}
+
 void expect_form(const Tensor& got, DType dtype, const std::vector<int64_t>& sizes) {
   EXPECT_EQ(got.dtype(), dtype) << name(got.dtype());
   EXPECT_EQ(shape(got), sizes);

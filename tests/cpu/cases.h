@@ -58,6 +58,9 @@ void expect_values(const Tensor& got, const Numbers& expected, double tolerance 
 void expect_signed(const Tensor& got, const Numbers& expected);
 /// Exactly these integers.
 void expect_whole(const Tensor& got, const std::vector<int64_t>& expected);
+/// The same for each of several results.
+void expect_values(const Tensors& got, const std::vector<Numbers>& expected, double tolerance = 0);
+void expect_whole(const Tensors& got, const std::vector<std::vector<int64_t>>& expected);
 void expect_form(const Tensor& got, DType dtype, const std::vector<int64_t>& sizes);
 
 /// A pointwise function and its values: inputs[k] are the values of argument k, expected[r] those of result

@@ -303,15 +303,7 @@ TEST(PointwiseCases, TheLeastIntegerDividedByMinusOneWrapsAround) {
             {integers(std::vector<int64_t>(n, least), dtype), integers(std::vector<int64_t>(n, -1), dtype)});
         const std::vector<int64_t> same(n, least), zero(n, 0), one(n, 1),
             greatest(n, static_cast<int64_t>(~static_cast<uint64_t>(least)));
-        expect_whole(got[0], same);
-        expect_whole(got[1], same);
-        expect_whole(got[2], zero);
-        expect_whole(got[3], zero);
-        expect_whole(got[4], same);
-        expect_whole(got[5], same);
-        expect_whole(got[6], greatest);
-        expect_whole(got[7], same);
-        expect_whole(got[8], one);
+        expect_whole(got, {same, same, zero, zero, same, same, greatest, same, one});
       }
     }
   });
@@ -357,10 +349,8 @@ TEST(PointwiseCases, SignedArithmeticWraps) {
             return Tensors{x[0] + 1, (x[0] + 1).to(kInt64), x[0] * 2, x[0] + x[0]};
           },
           {integers(std::vector<int64_t>(35, most), dtype)});
-      expect_whole(got[0], std::vector<int64_t>(35, least));
-      expect_whole(got[1], std::vector<int64_t>(35, least));
-      expect_whole(got[2], std::vector<int64_t>(35, -2));
-      expect_whole(got[3], std::vector<int64_t>(35, -2));
+      expect_whole(got, {std::vector<int64_t>(35, least), std::vector<int64_t>(35, least),
+                         std::vector<int64_t>(35, -2), std::vector<int64_t>(35, -2)});
     }
   });
 }
@@ -381,10 +371,8 @@ TEST(PointwiseCases, ShiftsBeyondTheWidthShiftEverythingOut) {
               },
               {integers(std::vector<int64_t>(n, 5), dtype), integers(std::vector<int64_t>(n, -5), dtype),
                integers(std::vector<int64_t>(n, count), dtype)});
-          expect_whole(got[0], std::vector<int64_t>(n, 0));
-          expect_whole(got[1], std::vector<int64_t>(n, 0));
-          expect_whole(got[2], std::vector<int64_t>(n, -1));
-          expect_whole(got[3], std::vector<int64_t>(n, 0));
+          expect_whole(got, {std::vector<int64_t>(n, 0), std::vector<int64_t>(n, 0),
+                             std::vector<int64_t>(n, -1), std::vector<int64_t>(n, 0)});
         }
       }
     }
@@ -444,13 +432,7 @@ TEST(PointwiseCases, NumbersOutsideTheIntegerTypeCompareAsTheyAre) {
         },
         {integers({-128, -56, 0, 72, 127}, kInt8), integers({0, 1, 200, 255, 0}, kUInt8)});
     const std::vector<int64_t> yes(5, 1), no(5, 0);
-    expect_whole(got[0], yes);
-    expect_whole(got[1], yes);
-    expect_whole(got[2], no);
-    expect_whole(got[3], yes);
-    expect_whole(got[4], yes);
-    expect_whole(got[5], yes);
-    expect_whole(got[6], no);
+    expect_whole(got, {yes, yes, no, yes, yes, yes, no});
   });
 }
 

@@ -26,12 +26,7 @@ TEST(SoftmaxCases, ScaledByHugeFactorsOfBothSigns) {
         },
         {x, tensor(1.7e14), tensor(-1.7e14)});
     const Numbers last{0, 0, 1}, middle{0, 1, 0};
-    expect_values(got[0], last);
-    expect_values(got[1], last);
-    expect_values(got[2], middle);
-    expect_values(got[3], middle);
-    expect_values(got[4], last);
-    expect_values(got[5], middle);
+    expect_values(got, {last, last, middle, middle, last, middle});
   });
 }
 
@@ -82,9 +77,7 @@ TEST(SoftmaxCases, LongRowsWithInfinities) {
       expected[n - 1] = 1;
       logs[n - 1] = 0;
       const Tensors got = f({make(x, kFloat32, {1, static_cast<int64_t>(n)})});
-      expect_values(got[0], expected);
-      expect_values(got[1], logs);
-      expect_values(got[2], {3});
+      expect_values(got, {expected, logs, {3}});
       x[7] = kInf;
       expect_values(f({make(x, kFloat32, {1, static_cast<int64_t>(n)})})[0], Numbers(n, kNaN));
       expect_values(f({full({1, static_cast<int64_t>(n)}, -kInf)})[0], Numbers(n, kNaN));

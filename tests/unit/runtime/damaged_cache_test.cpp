@@ -17,6 +17,7 @@
 #include "runtime/host_compiler.h"
 #include "stax/error.h"
 #include "support/file.h"
+#include "unit/runtime/cache_fixture.h"
 
 namespace stax::runtime {
 namespace {
@@ -24,11 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-std::string source_returning(int value) {
-  return "extern \"C\" __attribute__((visibility(\"default\"))) int answer() { return " +
-         std::to_string(value) + "; }\n";
-}
 
 /// A file system in memory, for as long as the object lives. Only root may mount one.
 class Mount {
@@ -54,21 +50,10 @@ class Mount {
   bool mounted_ = false;
 };
 
-class DamagedCacheTest : public ::testing::Test {
+class DamagedCacheTest : public CacheTest {
  protected:
-  std::string folder() const { return temporary_.path(); }
-  std::string cache() const { return folder() + "/cache"; }
-  HostCompilerOptions options(std::string program = "") const {
-    return {.program = std::move(program), .cache_folder = cache()};
-  }
-  std::string script(const std::string& name, const std::string& body) const {
-    const std::string path = folder() + "/" + name;
-    std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
-    fs::permissions(path, fs::perms::owner_all);
-    return path;
-  }
   static int answer(HostCompiler& compiler, int value) {
-    return reinterpret_cast<int (*)()>(compiler.compile(source_returning(value), {})->symbol("answer"))();
+    return runtime::answer(*compiler.compile(source_returning(value), {}));
   }
   /// What a new compiler over the cache says on stderr while it compiles a function that returns `value`.
   std::string warning_of(int value, const std::string& program = "") const {
@@ -86,9 +71,6 @@ class DamagedCacheTest : public ::testing::Test {
     HostCompiler compiler(options());
     return cache() + "/kernels/" + compiler.key(source_returning(value), {}) + ".so";
   }
-
- private:
-  TemporaryFolder temporary_{temporary_root(), "stax-test-"};
 };
 
 TEST_F(DamagedCacheTest, AFullDisk) {

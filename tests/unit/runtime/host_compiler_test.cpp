@@ -16,6 +16,7 @@
 #include "stax/error.h"
 #include "support/file.h"
 #include "support/hash.h"
+#include "unit/runtime/cache_fixture.h"
 
 namespace stax::runtime {
 namespace {
@@ -24,28 +25,8 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::string source_returning(int value) {
-  return "extern \"C\" __attribute__((visibility(\"default\"))) int answer() { return " +
-         std::to_string(value) + "; }\n";
-}
-int answer(const Module& module) {
-  return reinterpret_cast<int (*)()>(module.symbol("answer"))();
-}
-
-class HostCompilerTest : public ::testing::Test {
+class HostCompilerTest : public CacheTest {
  protected:
-  HostCompilerOptions options(std::string program = "") const {
-    return {.program = std::move(program), .cache_folder = folder() + "/cache"};
-  }
-  std::string folder() const { return temporary_.path(); }
-
-  /// An executable script; returns its path.
-  std::string script(const std::string& name, const std::string& body) const {
-    const std::string path = folder() + "/" + name;
-    std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
-    fs::permissions(path, fs::perms::owner_all);
-    return path;
-  }
   std::string entry_path() const {
     for (const auto& file : fs::directory_iterator(folder() + "/cache/kernels")) return file.path().string();
     return {};
@@ -58,9 +39,6 @@ class HostCompilerTest : public ::testing::Test {
     }
     return "no error";
   }
-
- private:
-  TemporaryFolder temporary_{temporary_root(), "stax-test-"};
 };
 
 TEST(Hash, Sha256KnownAnswers) {
