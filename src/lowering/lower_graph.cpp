@@ -38,8 +38,11 @@ loops::Constant read_constant(const std::byte* data, DType dtype) {
     typename E::Stored stored;
     std::memcpy(&stored, data, sizeof stored);
     const typename E::Value value = E::load(stored);
-    if constexpr (std::is_floating_point_v<typename E::Value>) return loops::Constant::of(double{value});
-    return loops::Constant::of(int64_t{value});
+    if constexpr (std::is_floating_point_v<typename E::Value>) {
+      return loops::Constant::of(double{value});
+    } else {
+      return loops::Constant::of(int64_t{value});
+    }
   });
 }
 

@@ -137,6 +137,9 @@ class Lowering {
                              const std::vector<graph::TensorMeta>& results);
 
   loops::Program& program() { return program_; }
+  /// The value that changes nothing under the reduction `op`; 0 for those that have none.
+  V identity(loops::OpCode op, DType dtype);
+
   /// Operator that the nodes emitted from now on are credited to, and where it was called. A node that checks
   /// indices names the operators that they belong to as well, and the place of that one if it is the only
   /// one.
@@ -155,7 +158,6 @@ class Lowering {
   std::vector<Lazy> reduce_at_once(const Reduction& reduction);
   std::vector<Lazy> reduce_split(const Reduction& reduction, loops::OpCode combine, const Split& split,
                                  bool exact);
-  V identity(loops::OpCode op, DType dtype);
   void credit(loops::Node& node, const std::vector<loops::ValueId>& copies) const;
   loops::ValueId reindex(loops::ValueId root, const Index& index, loops::ValueId mask);
   void emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges, const std::vector<Store>& stores);

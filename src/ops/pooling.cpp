@@ -1,7 +1,6 @@
 // Pools, their inverses, and sliding windows as columns. Windows are reduction ranges; what lies outside of
 // the tensor is a masked load.
 #include <algorithm>
-#include <limits>
 
 #include "graph/broadcast.h"
 #include "ops/shape_rules.h"
@@ -12,12 +11,6 @@
 
 namespace stax::ops {
 namespace {
-
-V lowest(Lowering& lowering, DType dtype) {
-  if (is_floating_point(dtype)) return lowering.constant(dtype, -std::numeric_limits<double>::infinity());
-  if (dtype == DType::uint8 || dtype == DType::boolean) return lowering.constant(dtype, int64_t{0});
-  return lowering.constant(dtype, -(int64_t{1} << (8 * itemsize(dtype) - 2)) * 2);
-}
 
 // ---- maxima ----
 
@@ -41,7 +34,7 @@ Lazies lower_max_pool(Lowering& lowering, const LazyArgs& args) {
   loops.sizes = with_spatial(x.sizes, w.out);
   loops.reduced = w.size;
   loops.value = [&](const Index& i, const Index& r) {
-    return std::vector<V>{load_window(lowering, x, w, i, r, lowest(lowering, x.dtype))};
+    return std::vector<V>{load_window(lowering, x, w, i, r, lowering.identity(OpCode::reduce_max, x.dtype))};
   };
   loops.dtypes = {x.dtype};
   return lowering.reduce(loops);

@@ -111,4 +111,11 @@ Lazy with_kept_dims(Lazy t, const std::vector<int64_t>& dims, size_t rank) {
   return t;
 }
 
+Var row_max(Builder& b, const Var& x, const Exprs& dims) {
+  bool decided = true;
+  for (const Expr d : x.dim() == 0 ? Exprs{} : dims)
+    decided &= b.env().decided(gt(x.size(d.value()), 0)).has_value();
+  return b.call(decided ? "amax" : "amax_or_lowest", {x, dims, true});
+}
+
 }  // namespace stax::ops

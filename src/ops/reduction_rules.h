@@ -6,6 +6,7 @@
 
 #include "graph/builder.h"
 #include "lowering/lowering.h"
+#include "support/check.h"
 
 namespace stax::ops {
 
@@ -23,6 +24,25 @@ bool keepdim(const graph::Bound<T>& args) {
 /// A row-major result without (or, keepdim, with size 1 in) the reduced dims.
 graph::TensorMeta reduced_meta(const graph::TensorMeta& self, const std::vector<int64_t>& dims, bool keepdim,
                                DType dtype);
+
+/// Dtype rules of results, from self's dtype and the `dtype` argument.
+DType dtype_argument(const auto& args, DType absent) {
+  const bool has = args.schema().position("dtype") >= 0 && !args["dtype"].is_none();
+  return has ? args["dtype"].dtype() : absent;
+}
+
+/// Sums and products of integers and bool are int64.
+DType sum_dtype(const auto& args, DType self) {
+  return dtype_argument(args, is_floating_point(self) ? self : DType::int64);
+}
+
+/// UserError unless the result is floating.
+DType require_float(const auto& args, DType self) {
+  const DType dtype = dtype_argument(args, self);
+  STAX_CHECK(is_floating_point(dtype), "{}: expected a floating dtype, got {}; pass dtype= or convert first",
+             args.schema().name, name(dtype));
+  return dtype;
+}
 
 struct DimReduction {
   loops::OpCode op;

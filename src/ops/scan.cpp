@@ -1,0 +1,94 @@
+// Scans: cumulative sums, products and extrema along a dimension.
+#include "ops/loop_vocabulary.h"
+#include "ops/reduction_rules.h"
+#include "ops/table.h"
+
+namespace stax::ops {
+namespace {
+
+Metas scan_meta(ShapeEnv&, const MetaArgs& args) {
+  const TensorMeta& x = args.tensor(0);
+  wrap_dim(args["dim"].integer().value(), x.dim(), args.schema().name);
+  return {graph::dense(sum_dtype(args, x.dtype), x.sizes, x.device)};
+}
+
+// Scans run along the last dim; another one is moved there and back.
+Lazies scan_along(Lowering& lowering, const Lazy& x, int64_t dim, OpCode op, DType accumulate,
+                  std::vector<DType> dtypes) {
+  const auto rank = static_cast<int64_t>(x.sizes.size());
+  Exprs sizes = x.sizes;
+  if (rank == 0) sizes = {Expr(1)};
+  if (rank > 0) {
+    sizes.erase(sizes.begin() + dim);
+    sizes.push_back(x.sizes[dim]);
+  }
+  const auto in_place_of = [&](const Index& moved) {
+    Index at(moved.begin(), moved.end() - 1);
+    if (rank > 0) at.insert(at.begin() + dim, moved.back());
+    return at;
+  };
+  Lazies out = lowering.scan(
+      op, accumulate, sizes, [&](const Index& i) { return lowering.load(x, in_place_of(i)); }, dtypes);
+  for (Lazy& t : out) {
+    t.sizes = x.sizes;
+    if (rank == 0) {
+      t.strides.clear();
+      continue;
+    }
+    const Expr stride = t.strides.back();
+    t.strides.pop_back();
+    t.strides.insert(t.strides.begin() + dim, stride);
+  }
+  return out;
+}
+
+template <OpCode Op>
+Lazies lower_scan(Lowering& lowering, const LazyArgs& args) {
+  const Lazy& x = args.tensor(0);
+  const DType result = sum_dtype(args, x.dtype);
+  const int64_t dim = wrap_dim(args["dim"].integer().value(), x.dim(), args.schema().name);
+  // The values are converted to the result's dtype first, as PyTorch does.
+  Lazy source = x;
+  if (result != x.dtype) {
+    source = lowering.pointwise(result, x.sizes,
+                                [&](const Index& i) { return round_to(lowering.load(x, i), result); });
+  }
+  return scan_along(lowering, source, dim, Op, compute_dtype(result), {result});
+}
+
+Metas cummax_meta(ShapeEnv&, const MetaArgs& args) {
+  const TensorMeta& x = args.tensor(0);
+  wrap_dim(args["dim"].integer().value(), x.dim(), args.schema().name);
+  return {graph::dense(x.dtype, x.sizes, x.device), graph::dense(DType::int64, x.sizes, x.device)};
+}
+
+template <OpCode Op>
+Lazies lower_cummax(Lowering& lowering, const LazyArgs& args) {
+  const Lazy& x = args.tensor(0);
+  const int64_t dim = wrap_dim(args["dim"].integer().value(), x.dim(), args.schema().name);
+  return scan_along(lowering, x, dim, Op, compute_dtype(x.dtype), {x.dtype, DType::int64});
+}
+
+Metas logcumsumexp_meta(ShapeEnv& env, const MetaArgs& args) {
+  require_float(args, args.tensor(0).dtype);
+  return scan_meta(env, args);
+}
+
+}  // namespace
+
+Ops scan_rows() {
+  return {
+      lowered("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", scan_meta,
+              lower_scan<OpCode::scan_sum>),
+      lowered("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", scan_meta,
+              lower_scan<OpCode::scan_prod>),
+      lowered("cummax(Tensor self, int dim) -> (Tensor, Tensor)", cummax_meta,
+              lower_cummax<OpCode::scan_max>),
+      lowered("cummin(Tensor self, int dim) -> (Tensor, Tensor)", cummax_meta,
+              lower_cummax<OpCode::scan_min>),
+      lowered("logcumsumexp(Tensor self, int dim) -> Tensor", logcumsumexp_meta,
+              lower_scan<OpCode::scan_logaddexp>),
+  };
+}
+
+}  // namespace stax::ops
