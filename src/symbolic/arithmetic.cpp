@@ -7,13 +7,6 @@
 
 namespace stax::symbolic {
 
-int64_t checked_add(int64_t a, int64_t b) {
-  int64_t result = 0;
-  STAX_CHECK(!__builtin_add_overflow(a, b, &result),
-             "integer overflow: {} + {} does not fit in 64 bits; use smaller sizes", a, b);
-  return result;
-}
-
 int64_t checked_mul(int64_t a, int64_t b) {
   int64_t result = 0;
   STAX_CHECK(!__builtin_mul_overflow(a, b, &result),

@@ -66,7 +66,6 @@ int compare_factors(std::span<const Expr> a, std::span<const Expr> b);
 Expr scale(Expr e, int64_t k);
 
 // Exact integer arithmetic; leaving int64 is a UserError that shows what was computed.
-int64_t checked_add(int64_t a, int64_t b);
 int64_t checked_mul(int64_t a, int64_t b);
 int64_t floor_div_int(int64_t a, int64_t b);
 int64_t floor_mod_int(int64_t a, int64_t b);
