@@ -13,7 +13,16 @@
 namespace stax::nn::functional {
 
 // ---- convolutions ----
+//
+// Inputs are [N, C, spatial...] with 1, 2 or 3 spatial dimensions, or the same without N; `bias` is
+// [outputs]. Windows do not reach out of the padded input, and results are not empty.
+//
+// conv takes weights [outputs, C / groups, window...] and gives, for a spatial size `in`,
+//     floor((in + 2 padding - dilation (window - 1) - 1) / stride) + 1
+// conv_transpose takes weights [C, outputs / groups, window...] and gives
+//     (in - 1) stride - 2 padding + dilation (window - 1) + output_padding + 1
 
+/// kSame keeps the spatial sizes, and needs a stride of 1; kValid is no padding.
 class ConvFuncOptions {
  public:
   /// kSame or kValid in place of numbers.
@@ -65,7 +74,13 @@ STAX_CONVOLUTION(2)
 STAX_CONVOLUTION(3)
 #undef STAX_CONVOLUTION
 
-// ---- pools: the window, and its stride, which is the window's size by default ----
+// ---- pools ----
+//
+// Inputs are [N, C, spatial...] or the same without N, of a dtype that the result has, too; maxima and
+// averages take integers. The stride is the window's size by default, the padding at most half a window. For
+// a spatial size `in` the result has
+//     floor((in + 2 padding - dilation (window - 1) - 1) / stride) + 1
+// elements; with ceil_mode that is rounded up, but no window starts behind the input.
 
 class MaxPoolFuncOptions {
  public:
@@ -80,6 +95,8 @@ using MaxPool1dFuncOptions = MaxPoolFuncOptions;
 using MaxPool2dFuncOptions = MaxPoolFuncOptions;
 using MaxPool3dFuncOptions = MaxPoolFuncOptions;
 
+/// Sums are divided by the number of elements of the window, those of the padding among them unless
+/// count_include_pad is false; or by divisor_override.
 class AvgPoolFuncOptions {
  public:
   AvgPoolFuncOptions(Sizes kernel_size) : kernel_size_(std::move(kernel_size)) {}  // NOLINT
@@ -106,6 +123,7 @@ inline Tensor avg_pool3d(const Tensor& input, const AvgPoolFuncOptions& o) {
                           o.count_include_pad(), o.divisor_override());
 }
 
+/// (sum of x^norm_type over the window)^(1 / norm_type).
 class LPPoolFuncOptions {
  public:
   LPPoolFuncOptions(double norm_type, Sizes kernel_size)
@@ -119,7 +137,8 @@ using LPPool1dFuncOptions = LPPoolFuncOptions;
 using LPPool2dFuncOptions = LPPoolFuncOptions;
 using LPPool3dFuncOptions = LPPoolFuncOptions;
 
-/// The output's spatial sizes.
+/// The result's spatial sizes. Of `in` elements, window i of `out` has those from floor(i in / out) to
+/// ceil((i + 1) in / out) - 1.
 class AdaptivePoolFuncOptions {
  public:
   AdaptivePoolFuncOptions(Sizes output_size) : output_size_(std::move(output_size)) {}  // NOLINT
@@ -132,6 +151,8 @@ using AdaptiveMaxPool1dFuncOptions = AdaptivePoolFuncOptions;
 using AdaptiveMaxPool2dFuncOptions = AdaptivePoolFuncOptions;
 using AdaptiveMaxPool3dFuncOptions = AdaptivePoolFuncOptions;
 
+/// Puts each value at its place in the plane, int64 `indices` of the input's shape as max_pool gives them,
+/// and 0 elsewhere. A plane has the sizes `output_size`, by default (in - 1) stride - 2 padding + window.
 class MaxUnpoolFuncOptions {
  public:
   MaxUnpoolFuncOptions(Sizes kernel_size) : kernel_size_(std::move(kernel_size)) {}  // NOLINT
@@ -178,7 +199,7 @@ STAX_POOL(2)
 STAX_POOL(3)
 #undef STAX_POOL
 
-/// Windows as columns: im2col.
+/// Windows as columns, im2col: [N, C, H, W], or the same without N, to [N, C * window, number of windows].
 class UnfoldFuncOptions {
  public:
   UnfoldFuncOptions(Sizes kernel_size) : kernel_size_(std::move(kernel_size)) {}  // NOLINT
@@ -191,8 +212,10 @@ inline Tensor unfold(const Tensor& input, const UnfoldFuncOptions& o) {
   return stax::im2col(input, o.kernel_size(), o.dilation(), o.padding(), o.stride());
 }
 
-// ---- normalisations ----
+// ---- normalisations: results are of the shape and dtype of the input, [N, C, ...] ----
 
+/// `weight`, `bias` and the statistics are [C]. With `training` the mean and variance are those of the batch,
+/// over all dimensions but C, and the running ones may be undefined; they are not updated.
 class BatchNormFuncOptions {
   STAX_OPTION(BatchNormFuncOptions, Tensor, weight, );
   STAX_OPTION(BatchNormFuncOptions, Tensor, bias, );
@@ -206,6 +229,8 @@ inline Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const 
                           o.eps());
 }
 
+/// As batch_norm, with the statistics of each sample and channel where use_input_stats is set; at least one
+/// spatial dimension.
 class InstanceNormFuncOptions {
   STAX_OPTION(InstanceNormFuncOptions, Tensor, running_mean, );
   STAX_OPTION(InstanceNormFuncOptions, Tensor, running_var, );
@@ -220,6 +245,8 @@ inline Tensor instance_norm(const Tensor& input, const InstanceNormFuncOptions& 
                              o.use_input_stats(), o.momentum(), o.eps());
 }
 
+/// Mean and variance of each sample over its C / num_groups channels and what follows them; `weight` and
+/// `bias` are [C].
 class GroupNormFuncOptions {
  public:
   GroupNormFuncOptions(int64_t num_groups) : num_groups_(num_groups) {}  // NOLINT
@@ -246,6 +273,8 @@ inline Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& option
   return stax::layer_norm(input, options.normalized_shape(), options.weight(), options.bias(), options.eps());
 }
 
+/// x / (k + alpha * m)^beta, where m is the mean of the squares of `size` neighbouring channels; at least one
+/// spatial dimension.
 class LocalResponseNormFuncOptions {
  public:
   LocalResponseNormFuncOptions(int64_t size) : size_(size) {}  // NOLINT
@@ -258,6 +287,7 @@ inline Tensor local_response_norm(const Tensor& input, const LocalResponseNormFu
   return stax::local_response_norm(input, o.size(), o.alpha(), o.beta(), o.k());
 }
 
+/// x / max(n, eps), where n is the p-norm along `dim`.
 class NormalizeFuncOptions {
   STAX_OPTION(NormalizeFuncOptions, double, p, = 2.0);
   STAX_OPTION(NormalizeFuncOptions, int64_t, dim, = 1);
@@ -269,7 +299,8 @@ inline Tensor normalize(const Tensor& input, const NormalizeFuncOptions& o = {})
 
 // ---- padding, resampling, channels ----
 
-/// Elements to add before and after, for the last dimension first.
+/// Elements to add before and after, for the last dimension first; negative numbers crop. kReflect takes less
+/// than the size of the dimension, kCircular at most it.
 class PadFuncOptions {
  public:
   PadFuncOptions(Sizes pad) : pad_(std::move(pad)) {}  // NOLINT
@@ -282,6 +313,9 @@ inline Tensor pad(const Tensor& input, const PadFuncOptions& o) {
   return stax::pad(input, o.pad(), o.mode(), o.value());
 }
 
+/// [N, C, spatial...] to the spatial sizes `size`, or to floor(size * scale_factor): one of the two. kLinear
+/// takes one spatial dimension, kBilinear and kBicubic two, kTrilinear three, the others any number;
+/// align_corners and antialias are for the modes in which they have a meaning.
 class InterpolateFuncOptions {
   STAX_OPTION(InterpolateFuncOptions, std::optional<std::vector<int64_t>>, size, );
   STAX_OPTION(InterpolateFuncOptions, std::optional<std::vector<double>>, scale_factor, );
@@ -297,6 +331,7 @@ inline Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& o =
                            o.recompute_scale_factor(), o.antialias());
 }
 
+/// [..., C r^2, H, W] to [..., C, H r, W r] for the factor r, and back.
 class PixelShuffleFuncOptions {
  public:
   PixelShuffleFuncOptions(int64_t upscale_factor) : upscale_factor_(upscale_factor) {}  // NOLINT

@@ -1,4 +1,4 @@
-// nn::functional: losses and distances.
+// nn::functional: losses and distances. A loss is zero-dim, or of the shape of its elements with kNone.
 #pragma once
 
 #include <string_view>
@@ -25,12 +25,15 @@ using MultilabelMarginLossFuncOptions = ReductionFuncOptions;
   inline Tensor name(const Tensor& input, const Tensor& target, const ReductionFuncOptions& options = {}) { \
     return stax::name(input, target, options.reduction());                                                  \
   }
-STAX_LOSS(mse_loss)
-STAX_LOSS(l1_loss)
-STAX_LOSS(soft_margin_loss)
+STAX_LOSS(mse_loss)          // (x - y)^2
+STAX_LOSS(l1_loss)           // |x - y|
+STAX_LOSS(soft_margin_loss)  // log(1 + exp(-y x)) for targets 1 and -1
+// Scores [C] or [N, C] with int64 targets of the same shape, those of a row ending at its first negative one:
+// the sum over targets t and other classes j of max(0, 1 - x[t] + x[j]) / C.
 STAX_LOSS(multilabel_margin_loss)
 #undef STAX_LOSS
 
+/// 0.5 (x - y)^2 / beta where |x - y| < beta, |x - y| - 0.5 beta elsewhere.
 class SmoothL1LossFuncOptions {
   STAX_OPTION(SmoothL1LossFuncOptions, std::string_view, reduction, = kMean);
   STAX_OPTION(SmoothL1LossFuncOptions, double, beta, = 1.0);
@@ -40,6 +43,7 @@ inline Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
   return stax::smooth_l1_loss(input, target, o.reduction(), o.beta());
 }
 
+/// 0.5 (x - y)^2 where |x - y| <= delta, delta (|x - y| - 0.5 delta) elsewhere.
 class HuberLossFuncOptions {
   STAX_OPTION(HuberLossFuncOptions, std::string_view, reduction, = kMean);
   STAX_OPTION(HuberLossFuncOptions, double, delta, = 1.0);
@@ -48,6 +52,8 @@ inline Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberL
   return stax::huber_loss(input, target, o.reduction(), o.delta());
 }
 
+/// y (log(y) - x) for log-probabilities x; `log_target` says that y is a logarithm, too. kBatchMean divides
+/// the sum by the first size.
 class KLDivFuncOptions {
   STAX_OPTION(KLDivFuncOptions, std::string_view, reduction, = kMean);
   STAX_OPTION(KLDivFuncOptions, bool, log_target, = false);
@@ -56,6 +62,8 @@ inline Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivFuncO
   return stax::kl_div(input, target, o.reduction(), o.log_target());
 }
 
+/// -weight[t] x[t] for log-probabilities x, [C] or [N, C, d...], and integer targets t without the dimension
+/// C. The mean is weighted; targets that are ignore_index do not count. `weight` is [C].
 class NLLLossFuncOptions {
   STAX_OPTION(NLLLossFuncOptions, Tensor, weight, );
   STAX_OPTION(NLLLossFuncOptions, int64_t, ignore_index, = -100);
@@ -65,6 +73,8 @@ inline Tensor nll_loss(const Tensor& input, const Tensor& target, const NLLLossF
   return stax::nll_loss(input, target, o.weight(), o.ignore_index(), o.reduction());
 }
 
+/// nll_loss of log_softmax(x) along C. The target may also be probabilities of the shape of x. Label
+/// smoothing mixes it with the same probability for each class.
 class CrossEntropyFuncOptions {
   STAX_OPTION(CrossEntropyFuncOptions, Tensor, weight, );
   STAX_OPTION(CrossEntropyFuncOptions, int64_t, ignore_index, = -100);
@@ -77,6 +87,8 @@ inline Tensor cross_entropy(const Tensor& input, const Tensor& target,
                              options.label_smoothing());
 }
 
+/// -(y log(x) + (1 - y) log(1 - x)) for probabilities x, the logarithms kept at -100 or above; times
+/// `weight`, which broadcasts. The target is of the shape of x.
 class BinaryCrossEntropyFuncOptions {
   STAX_OPTION(BinaryCrossEntropyFuncOptions, Tensor, weight, );
   STAX_OPTION(BinaryCrossEntropyFuncOptions, std::string_view, reduction, = kMean);
@@ -86,6 +98,8 @@ inline Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
   return stax::binary_cross_entropy(input, target, o.weight(), o.reduction());
 }
 
+/// binary_cross_entropy of sigmoid(x), in a form that does not overflow. pos_weight multiplies the part of y;
+/// it broadcasts.
 class BinaryCrossEntropyWithLogitsFuncOptions {
   STAX_OPTION(BinaryCrossEntropyWithLogitsFuncOptions, Tensor, weight, );
   STAX_OPTION(BinaryCrossEntropyWithLogitsFuncOptions, std::string_view, reduction, = kMean);
@@ -105,19 +119,24 @@ class MarginFuncOptions {
 using HingeEmbeddingLossFuncOptions = MarginFuncOptions<1>;
 using MarginRankingLossFuncOptions = MarginFuncOptions<0>;
 using CosineEmbeddingLossFuncOptions = MarginFuncOptions<0>;
+/// x where the target is 1, max(0, margin - x) where it is -1.
 inline Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target,
                                    const HingeEmbeddingLossFuncOptions& o = {}) {
   return stax::hinge_embedding_loss(input, target, o.margin(), o.reduction());
 }
+/// max(0, -y (x1 - x2) + margin) for targets y of 1 and -1.
 inline Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
                                   const MarginRankingLossFuncOptions& o = {}) {
   return stax::margin_ranking_loss(input1, input2, target, o.margin(), o.reduction());
 }
+/// Along the last dimension: 1 - cos where the target is 1, max(0, cos - margin) where it is -1.
 inline Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
                                     const CosineEmbeddingLossFuncOptions& o = {}) {
   return stax::cosine_embedding_loss(input1, input2, target, o.margin(), o.reduction());
 }
 
+/// max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is pairwise_distance with p and eps;
+/// `swap` takes d(positive, negative) instead where it is smaller.
 class TripletMarginLossFuncOptions {
   STAX_OPTION(TripletMarginLossFuncOptions, double, margin, = 1.0);
   STAX_OPTION(TripletMarginLossFuncOptions, double, p, = 2.0);
@@ -131,6 +150,8 @@ inline Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, 
                                    o.reduction());
 }
 
+/// The sum over classes j other than the int64 target t of weight[t] max(0, margin - x[t] + x[j])^p / C, for
+/// scores [C] or [N, C] and p of 1 or 2.
 class MultiMarginLossFuncOptions {
   STAX_OPTION(MultiMarginLossFuncOptions, int64_t, p, = 1);
   STAX_OPTION(MultiMarginLossFuncOptions, double, margin, = 1.0);
@@ -142,6 +163,7 @@ inline Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
   return stax::multi_margin_loss(input, target, o.p(), o.margin(), o.weight(), o.reduction());
 }
 
+/// The mean over the last dimension of -(y logsigmoid(x) + (1 - y) logsigmoid(-x)), times `weight`.
 class MultilabelSoftMarginLossFuncOptions {
   STAX_OPTION(MultilabelSoftMarginLossFuncOptions, Tensor, weight, );
   STAX_OPTION(MultilabelSoftMarginLossFuncOptions, std::string_view, reduction, = kMean);
@@ -151,6 +173,8 @@ inline Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& tar
   return stax::multilabel_soft_margin_loss(input, target, o.weight(), o.reduction());
 }
 
+/// exp(x) - y x, or x - y log(x + eps) without log_input; `full` adds Stirling's approximation of log(y!)
+/// where y > 1.
 class PoissonNLLLossFuncOptions {
   STAX_OPTION(PoissonNLLLossFuncOptions, bool, log_input, = true);
   STAX_OPTION(PoissonNLLLossFuncOptions, bool, full, = false);
@@ -162,6 +186,8 @@ inline Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
   return stax::poisson_nll_loss(input, target, o.log_input(), o.full(), o.eps(), o.reduction());
 }
 
+/// The product of x1 and x2, which broadcast, summed along `dim`, over their norms, each kept at eps or
+/// above.
 class CosineSimilarityFuncOptions {
   STAX_OPTION(CosineSimilarityFuncOptions, int64_t, dim, = 1);
   STAX_OPTION(CosineSimilarityFuncOptions, double, eps, = 1e-8);
@@ -171,6 +197,7 @@ inline Tensor cosine_similarity(const Tensor& x1, const Tensor& x2,
   return stax::cosine_similarity(x1, x2, o.dim(), o.eps());
 }
 
+/// The p-norm of x1 - x2 + eps along the last dimension.
 class PairwiseDistanceFuncOptions {
   STAX_OPTION(PairwiseDistanceFuncOptions, double, p, = 2.0);
   STAX_OPTION(PairwiseDistanceFuncOptions, double, eps, = 1e-6);
