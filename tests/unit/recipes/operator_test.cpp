@@ -17,7 +17,7 @@ using graph::pointwise;
 using Rule = graph::DTypeRule;
 
 std::vector<graph::Op> rows() {
-  std::vector<graph::Op> rows = ops::pointwise_rows();
+  std::vector<graph::Op> rows = ops::arithmetic_rows();
   rows.push_back(
       // recipe: operator
       in_place(pointwise(
