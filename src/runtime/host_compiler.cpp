@@ -1,6 +1,7 @@
 #include "runtime/host_compiler.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -84,6 +86,36 @@ bool forbids_execution(const std::string& folder) {
   return statvfs(folder.c_str(), &status) == 0 && (status.f_flag & ST_NOEXEC) != 0;
 }
 
+/// Whether the file holds every byte that its program headers map: past the end of a shorter one the loader
+/// dies of a bus error.
+bool is_whole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const auto size = static_cast<uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
+  ElfW(Ehdr) header;
+  const auto read = [&](uint64_t at, auto& out) {
+    return at <= size && sizeof(out) <= size - at && file.seekg(static_cast<std::streamoff>(at)) &&
+           file.read(reinterpret_cast<char*>(&out), sizeof(out));
+  };
+  if (!read(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    ElfW(Phdr) part;
+    if (!read(header.e_phoff + uint64_t{i} * sizeof(part), part)) return false;
+    if (part.p_offset > size || part.p_filesz > size - part.p_offset) return false;
+  }
+  return true;
+}
+
+/// The shared object's handle; nullptr with the reason in `problem` where it cannot be loaded.
+void* load(const std::string& path, std::string& problem) {
+  if (access(path.c_str(), R_OK) == 0 && !is_whole(path)) {
+    problem = path + " is no whole shared object";
+    return nullptr;
+  }
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) problem = dlerror();
+  return handle;
+}
+
 /// The names in lines `// link: NAME`, sorted, each once.
 std::set<std::string> linked_libraries(std::string_view source) {
   constexpr std::string_view marker = "// link: ";
@@ -115,7 +147,8 @@ Module::~Module() {
 
 void* Module::symbol(const std::string& name) const {
   void* address = dlsym(handle_, name.c_str());
-  STAX_ASSERT(address != nullptr, "a compiled kernel does not export {}", name);
+  STAX_RUNTIME_CHECK(address != nullptr,
+                     "what the host compiler made does not export {}; {}, or clear the cache", name, kHint);
   return address;
 }
 
@@ -251,9 +284,9 @@ std::shared_ptr<Module> HostCompiler::compile(const std::string& source, const C
 
 std::shared_ptr<Module> HostCompiler::load_or_build(const std::string& key, const std::string& source,
                                                     const CompileFlags& flags) {
+  std::string problem;
   if (auto path = cache_.find(key))
-    if (void* handle = dlopen(path->c_str(), RTLD_NOW | RTLD_LOCAL))
-      return std::shared_ptr<Module>(new Module(handle));
+    if (void* handle = load(*path, problem)) return std::shared_ptr<Module>(new Module(handle));
   if (!cache_.problem().empty()) warn_once(cache_.problem());
   std::shared_ptr<Module> module = build(key, source, flags);
   if (!state_->trimmed.exchange(true) || state_->runs % 64 == 0) cache_.trim();
@@ -302,13 +335,14 @@ std::shared_ptr<Module> HostCompiler::build(const std::string& key, const std::s
     }
     // Loaded before it is stored, so that the cache holds nothing that cannot be loaded; the name may go
     // afterwards.
-    if (void* handle = dlopen(output_path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    std::string problem;
+    if (void* handle = load(output_path, problem)) {
       std::shared_ptr<Module> module(new Module(handle));
       const bool stored = attempt == 0 && cache_.put(key, output_path).has_value();
       if (!stored && cache_.problem().empty()) warn_once(fmt::format("cannot write to {}", cache_.folder()));
       return module;
     }
-    failure = fmt::format("the host compiler's result cannot be loaded: {}\ncommand: {}\n{}", dlerror(),
+    failure = fmt::format("the host compiler's result cannot be loaded: {}\ncommand: {}\n{}", problem,
                           joined(command), kHint);
     break;
   }

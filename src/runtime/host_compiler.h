@@ -29,7 +29,7 @@ class Module {
   ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
-  /// Address of an exported symbol. Throws InternalError when there is none of that name.
+  /// Address of an exported symbol. Throws RuntimeError when there is none of that name.
   void* symbol(const std::string& name) const;
 
  private:

@@ -162,6 +162,12 @@ TEST_F(HostCompilerTest, ABrokenCompilerIsQuoted) {
   HostCompiler garbage(options(script(
       "garbage", version + "while [ \"$1\" != -o ]; do shift; done; echo '\\377\\000 not code' > \"$2\"")));
   EXPECT_THAT(message_of(garbage, "int x;"), HasSubstr("cannot be loaded"));
+  HostCompiler cut(options(script("cut", version + "c++ \"$@\"; while [ \"$1\" != -o ]; do shift; done;"
+                                                   " truncate -s 3000 \"$2\"")));
+  EXPECT_THAT(message_of(cut, source_returning(1)), HasSubstr("no whole shared object"));
+  HostCompiler other(options(script("other", version + "while [ \"$1\" != -o ]; do shift; done;"
+                                                       " echo 'int x;' | c++ -shared -o \"$2\" -x c++ -")));
+  EXPECT_THROW(answer(*other.compile(source_returning(1), {})), RuntimeError);
   HostCompiler killed(options(script("killed", version + "kill -9 $$")));
   EXPECT_THAT(message_of(killed, "int x;"), HasSubstr("signal 9"));
   HostCompiler mute(options(script("mute", "exit 0")));
