@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "stax/error.h"
+#include "support/process.h"
 
 namespace {
 
@@ -103,6 +104,7 @@ int finish_output(int status) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  stax::guard_children();
   try {
     return finish_output(run_command(argc, argv));
   } catch (const std::exception& error) {

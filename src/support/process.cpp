@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,6 +117,30 @@ bool collect(Pipe& output, Pipe& errors, ProcessResult& result, size_t limit, Cl
 
 constexpr int kLostStatus = -1;
 
+/// Where the helper of guard_children reads: process groups that began, and negated those that ended.
+int guard = -1;
+
+void tell_guard(pid_t message) {
+  if (guard >= 0) send(guard, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
+/// The helper's life: until the last writer is gone.
+[[noreturn]] void keep_guard(int messages) {
+  constexpr int kMost = 256;
+  pid_t groups[kMost] = {}, message = 0;
+  setsid();  // no signal of the terminal ends it first
+  dup2(messages, 0);
+  close_range(1, ~0u, 0);
+  while (read(0, &message, sizeof(message)) == sizeof(message)) {
+    pid_t* const place = std::find(groups, groups + kMost, message > 0 ? 0 : -message);
+    if (place != groups + kMost) *place = message > 0 ? message : 0;
+  }
+  for (const pid_t group : groups) {
+    if (group > 0) kill(-group, SIGKILL);
+  }
+  _exit(0);
+}
+
 /// Waits for the end of a child whose streams have ended; false when the deadline comes first.
 bool reap(pid_t pid, int& status, Clock::time_point deadline) {
   for (useconds_t pause = 50;; pause = std::min<useconds_t>(pause * 2, 20'000)) {
@@ -137,6 +163,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const Proce
   Pipe output, errors;
   const Clock::time_point deadline = Clock::now() + options.time_limit;
   const pid_t pid = start(arguments, options.environment, output, errors);
+  tell_guard(pid);
   Pipe::close_end(output.write);
   Pipe::close_end(errors.write);
   int status = 0;
@@ -146,6 +173,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const Proce
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
   }
+  tell_guard(-pid);
   if (status == kLostStatus) {
     result.exit_code = result.errors.empty() ? 0 : 1;
     return result;
@@ -153,6 +181,24 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const Proce
   result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return result;
+}
+
+void guard_children() {
+  if (guard >= 0) close(guard);  // of the process that this one was forked from
+  guard = -1;
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
+  const pid_t helper = fork();
+  if (helper == 0) {
+    close(ends[1]);
+    keep_guard(ends[0]);
+  }
+  close(ends[0]);
+  if (helper > 0) {
+    guard = ends[1];
+  } else {
+    close(ends[1]);
+  }
 }
 
 }  // namespace stax

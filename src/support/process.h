@@ -29,4 +29,9 @@ struct ProcessResult {
 /// failure. Throws RuntimeError naming the program when it cannot be started.
 ProcessResult run_process(const std::vector<std::string>& arguments, const ProcessOptions& options = {});
 
+/// From now on, what run_process starts is killed when this process ends before it, however it ends: a helper
+/// process, started by this call, waits for that. For programs, early in their main function and in processes
+/// that they fork; called by a thread that is alone. Where no helper can be started, nothing is guarded.
+void guard_children();
+
 }  // namespace stax

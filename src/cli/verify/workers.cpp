@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "ops/table.h"
 #include "stax/error.h"
 #include "support/check.h"
+#include "support/process.h"
 
 namespace stax::cli {
 namespace {
@@ -129,6 +131,8 @@ class Job {
     STAX_RUNTIME_CHECK(pid_ >= 0, "verify: cannot start a process: {}", std::strerror(errno));
     if (pid_ == 0) {
       ::close(ends[0]);
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      guard_children();
       run_child(report_.path, options_, outcomes_, ends[1]);
     }
     ::close(ends[1]);
