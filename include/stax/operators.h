@@ -25,4 +25,13 @@ STAX_DECLARE_OPERATOR(|)
 STAX_DECLARE_OPERATOR(^)
 #undef STAX_DECLARE_OPERATOR
 
+/// a.equal(b) and a.allclose(b, ...).
+inline bool equal(const Tensor& a, const Tensor& b) {
+  return a.equal(b);
+}
+inline bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-05, double atol = 1e-08,
+                     bool equal_nan = false) {
+  return a.allclose(b, rtol, atol, equal_nan);
+}
+
 }  // namespace stax

@@ -109,6 +109,10 @@ class STAX_API Tensor {
   T item(std::source_location where = std::source_location::current()) const {
     return item(where).template to<T>();
   }
+  /// True where both have the same sizes and equal elements; NaN equals nothing. A read, as item<T>() is.
+  bool equal(const Tensor& other) const;
+  /// True where all elements are as isclose() asks. A read, as item<T>() is.
+  bool allclose(const Tensor& other, double rtol = 1e-05, double atol = 1e-08, bool equal_nan = false) const;
   /// True where the only element is not zero.
   explicit operator bool() const { return item().to<bool>(); }
 
@@ -121,6 +125,9 @@ class STAX_API Tensor {
   Tensor& index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value);
   Tensor& index_put_(const std::vector<TensorIndex>& indices, const Tensor& value);
   Tensor& index_put_(const std::vector<TensorIndex>& indices, const Scalar& value);
+  /// With `accumulate` it adds instead, once for each time that an element is selected.
+  Tensor& index_put_(std::initializer_list<TensorIndex> indices, const Tensor& value, bool accumulate);
+  Tensor& index_put_(const std::vector<TensorIndex>& indices, const Tensor& value, bool accumulate);
   Tensor operator[](int64_t index) const;
   Tensor operator[](const SymInt& index) const;
   Tensor operator[](const Tensor& index) const;
@@ -131,6 +138,9 @@ class STAX_API Tensor {
   Tensor& fill_(const Scalar& value) const;
   Tensor& fill_(const Tensor& value) const;
   Tensor& zero_() const;
+  /// Fills with random numbers: uniform in [from, to), or normally distributed.
+  Tensor& uniform_(double from = 0, double to = 1) const;
+  Tensor& normal_(double mean = 0, double std = 1) const;
   /// This tensor if it has that dtype and device, otherwise a converted copy.
   Tensor to(DType dtype, bool non_blocking = false, bool copy = false) const;
   Tensor to(Device device) const;

@@ -146,8 +146,43 @@ EagerBackend& eager_backend() {
   return backend != nullptr ? *backend : default_eager_backend();
 }
 
+namespace {
+
+/// as_strided_scatter(self, src, size, stride, storage_offset) on a copy of the memory up to self's end.
+Tensor scatter_by_strides(const Arguments& a) {
+  const Tensor self = a[0].tensor(), source = a[1].tensor();
+  const std::vector<Expr> sizes = to_exprs(self.sizes()), strides = to_exprs(self.strides());
+  const Expr offset = to_expr(self.storage_offset());
+  Expr end = offset + 1;
+  for (size_t d = 0; d < sizes.size(); ++d) end = end + (sizes[d] - 1) * strides[d];
+  const Tensor memory = call_row("as_strided", {self, std::vector<Expr>{end}, std::vector<Expr>{1}, Expr(0)});
+  const Tensor copy = call_row("clone", {memory});
+  const Tensor part =
+      call_row("as_strided", {copy, a[2], a[3], a[4].is_none() ? Argument<Tensor>(offset) : a[4]});
+  STAX_CHECK(part.sizes() == source.sizes(), "as_strided_scatter: expected a source of shape {}, got {}",
+             shape_text(part), shape_text(source));
+  write(part, source, "as_strided_scatter");
+  return call_row("as_strided", {copy, sizes, strides, offset});
+}
+
+/// The rows that look at memory are views and copies of them here, where the memory is known: as rows of a
+/// graph they would see a dense copy that begins with the tensor.
+std::optional<Tensor> by_memory(const graph::Op& op, const Arguments& a) {
+  static const graph::Op& copy = ops::table().at("as_strided_copy");
+  static const graph::Op& scatter = ops::table().at("as_strided_scatter");
+  if (&op == &copy) return call_row("clone", {call_row("as_strided", a)});
+  if (&op != &scatter) return std::nullopt;
+  const Tensor self = a[0].tensor();
+  if (self.is_contiguous() && self.storage_offset() == 0) return std::nullopt;
+  if (self.numel() == 0) return std::nullopt;
+  return scatter_by_strides(a);
+}
+
+}  // namespace
+
 std::vector<Tensor> dispatch(const graph::Op& op, Arguments arguments) {
   return placed([&] {
+    if (const auto result = by_memory(op, arguments)) return std::vector<Tensor>{*result};
     if (the_trace != nullptr) return the_trace->call(op, std::move(arguments));
     refuse_traced(op, arguments);
     if (the_suspended != nullptr) resolve_sizes(arguments);

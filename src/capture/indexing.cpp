@@ -6,6 +6,7 @@
 
 #include "capture/dispatch.h"
 #include "ops/table.h"
+#include "stax/operators.h"
 #include "support/check.h"
 #include "tensor/tensor_impl.h"
 
@@ -78,14 +79,17 @@ class Splitter {
   Splitter(const Tensor& x, Indices indices, bool keep_masks) : keep_masks_(keep_masks) {
     split_.view = x;
     int64_t used = 0;
-    int ellipses = 0;
+    int ellipses = 0, index_tensors = 0;
     for (const TensorIndex& index : indices) {
       used += consumed(index);
       ellipses += index.kind() == TensorIndex::Kind::ellipsis;
+      index_tensors +=
+          index.kind() == TensorIndex::Kind::tensor || index.kind() == TensorIndex::Kind::boolean;
     }
     STAX_CHECK(ellipses <= 1, "index: expected at most one Ellipsis, got {}", ellipses);
     STAX_CHECK(used <= x.dim(), "index: {} indices for a tensor of rank {}", used, x.dim());
     rest_ = x.dim() - used;
+    bools_are_tensors_ = index_tensors > 1;
     for (const TensorIndex& index : indices) apply(index);
   }
 
@@ -108,8 +112,7 @@ class Splitter {
         split_.view = select_at(split_.view, dim_, index.integer());
         break;
       case TensorIndex::Kind::boolean:
-        split_.view = slice(unsqueeze(split_.view, dim_), dim_, Slice(SymInt(0), index.integer()));
-        skip(1);
+        apply_bool(index.integer());
         break;
       case TensorIndex::Kind::slice:
         split_.view = slice(split_.view, dim_, index.slice());
@@ -119,6 +122,21 @@ class Splitter {
         apply_tensor(index.tensor());
         break;
     }
+  }
+
+  /// A bool is a mask without dimensions: alone a new dimension of length 1 or 0, beside index tensors one
+  /// that they are broadcast with.
+  void apply_bool(const SymInt& length) {
+    split_.view = unsqueeze(split_.view, dim_);
+    if (!bools_are_tensors_) {
+      split_.view = slice(split_.view, dim_, Slice(SymInt(0), length));
+      skip(1);
+      return;
+    }
+    static const graph::Op& full = row("full");
+    split_.has_tensors = true;
+    split_.masks_only = false;
+    push(Call(full, 3).add(IntList(length)).add(Scalar(0)).add(DType::int64).one());
   }
 
   void apply_tensor(const Tensor& tensor) {
@@ -154,7 +172,7 @@ class Splitter {
   }
 
   Split split_;
-  bool keep_masks_;
+  bool keep_masks_, bools_are_tensors_ = false;
   int64_t dim_ = 0, rest_ = 0;
 };
 
@@ -171,18 +189,20 @@ Tensor without_leading_ones(Tensor value, int64_t rank) {
   return value;
 }
 
-void put_at(const Tensor& x, Indices indices, const Tensor& value) {
+void put_at(const Tensor& x, Indices indices, const Tensor& value, bool accumulate = false) {
   // A single mask and a single value: no positions have to be found.
   const Split masked = Splitter(x, indices, true).take();
   if (!masked.has_tensors) {
-    capture::write(masked.view, without_leading_ones(value, masked.view.dim()), "index_put_");
+    const Tensor fitting = without_leading_ones(value, masked.view.dim());
+    capture::write(masked.view, accumulate ? masked.view + fitting : fitting, "index_put_");
     return;
   }
   if (masked.masks_only && masked.tensors.size() == 1 && value.dim() == 0 &&
       masked.tensors[0]->dim() == masked.view.dim()) {
     static const graph::Op& where = row("where.self");
     const Tensor converted = value.to(masked.view.dtype());
-    capture::write(masked.view, Call(where, 3).add(*masked.tensors[0]).add(converted).add(masked.view).one(),
+    const Tensor chosen = accumulate ? masked.view + converted : converted;
+    capture::write(masked.view, Call(where, 3).add(*masked.tensors[0]).add(chosen).add(masked.view).one(),
                    "index_put_");
     return;
   }
@@ -191,7 +211,7 @@ void put_at(const Tensor& x, Indices indices, const Tensor& value) {
   const Tensor converted = value.to(split.view.dtype());
   capture::write(
       split.view,
-      Call(op, 4).add(split.view).add(OptionalTensorList(split.tensors)).add(converted).add(false).one(),
+      Call(op, 4).add(split.view).add(OptionalTensorList(split.tensors)).add(converted).add(accumulate).one(),
       "index_put_");
 }
 
@@ -214,6 +234,14 @@ Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Ten
 }
 Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) {
   return index_put_(indices, as_tensor(*this, value));
+}
+Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& value, bool accumulate) {
+  put_at(*this, {indices.begin(), indices.size()}, value, accumulate);
+  return *this;
+}
+Tensor& Tensor::index_put_(const std::vector<TensorIndex>& indices, const Tensor& value, bool accumulate) {
+  put_at(*this, indices, value, accumulate);
+  return *this;
 }
 Tensor& Tensor::index_put_(const std::vector<TensorIndex>& indices, const Tensor& value) {
   put_at(*this, indices, value);

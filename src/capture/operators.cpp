@@ -73,6 +73,18 @@ Tensor Tensor::operator~() const {
   return Call(op, 1).add(*this).one();
 }
 
+bool Tensor::equal(const Tensor& other) const {
+  if (dim() != other.dim()) return false;
+  for (int64_t d = 0; d < dim(); ++d) {
+    if (size(d) != other.size(d)) return false;
+  }
+  return (*this == other).all().item<bool>();
+}
+
+bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
+  return isclose(other, rtol, atol, equal_nan).all().item<bool>();
+}
+
 #define STAX_DEFINE_UPDATE(symbol, name, type)     \
   Tensor& Tensor::operator symbol(const type& b) { \
     static const graph::Op& op = row(name);        \
@@ -110,6 +122,18 @@ Tensor& Tensor::fill_(const Scalar& value) const {
       "it first");
   fill_elements(target.view(), value);
   return const_cast<Tensor&>(*this);
+}
+
+Tensor& Tensor::uniform_(double from, double to) const {
+  STAX_CHECK(is_floating_point() && from <= to,
+             "uniform_: expected a floating dtype and from <= to, got {}, {}, {}", name(dtype()), from, to);
+  return copy_(rand_like() * (to - from) + from);
+}
+
+Tensor& Tensor::normal_(double mean, double std) const {
+  STAX_CHECK(is_floating_point() && std >= 0, "normal_: expected a floating dtype and std >= 0, got {}, {}",
+             name(dtype()), std);
+  return copy_(randn_like() * std + mean);
 }
 
 Tensor& Tensor::fill_(const Tensor& value) const {

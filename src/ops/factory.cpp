@@ -82,7 +82,7 @@ Arange arange_of(ShapeEnv& env, const auto& args) {
   const bool floats = any_float({&start, &end, &step});
   Arange out{args["dtype"].is_none() ? (floats ? DType::float32 : DType::int64) : args["dtype"].dtype(), 0};
   if (floats) {
-    // Numbers become integers first where the dtype is one.
+    // Numbers become integers first where the dtype is one; only int64 counts its elements after that.
     const auto value = [&](const Number& n) {
       return is_floating_point(out.dtype) ? n.as_double() : std::trunc(n.as_double());
     };
@@ -91,7 +91,11 @@ Arange arange_of(ShapeEnv& env, const auto& args) {
                "arange: expected finite bounds and a step other than 0, got {}, {}, {}", s, e, d);
     STAX_CHECK((d > 0) == (e >= s) || e == s, "arange: the step {} leads away from the end: {} to {}", d, s,
                e);
-    out.count = Expr(static_cast<int64_t>(std::ceil((e - s) / d)));
+    const double count = out.dtype == DType::int64
+                             ? std::ceil((e - s) / d)
+                             : std::ceil((end.as_double() - start.as_double()) / step.as_double());
+    STAX_CHECK(count < 0x1p62, "arange: {} elements from {} to {} by {} are too many", count, s, e, d);
+    out.count = Expr(static_cast<int64_t>(std::max(count, 0.0)));
     return out;
   }
   const Expr s = start.integer, e = end.integer, d = step.integer;
@@ -133,11 +137,15 @@ Metas linspace_meta(ShapeEnv& env, const MetaArgs& args) {
                        {args["steps"].integer()})};
 }
 
-// Points are counted from the nearer end, so that both ends are exact.
+// Points are counted from the nearer end, so that both ends are exact. Ends of an integer range are integers.
 V linspace_point(Lowering& lowering, const Number& start, const Number& end, Expr steps, Expr at,
                  DType dtype) {
   const DType wide = is_integral(dtype) ? DType::float64 : dtype == DType::float64 ? dtype : DType::float32;
-  const V s = lowering.number(start, wide), e = lowering.number(end, wide);
+  const auto bound = [&](const Number& n) {
+    const V v = lowering.number(n, wide);
+    return is_integral(dtype) && n.is_float() ? trunc(v) : v;
+  };
+  const V s = bound(start), e = bound(end);
   if (steps.is(1)) return s;
   const V step = (e - s) / cast(lowering.index_value(steps - 1), wide);
   const V forward = s + step * cast(lowering.index_value(at), wide);
@@ -151,12 +159,7 @@ Lazies lower_linspace(Lowering& lowering, const LazyArgs& args) {
   const Expr steps = args["steps"].integer();
   const DType dtype = args["dtype"].is_none() ? DType::float32 : args["dtype"].dtype();
   return {lowering.pointwise(dtype, {steps}, [&](const Index& i) {
-    // Exponents of an integer result are integers.
-    const auto bound = [&](const char* name) {
-      const Number& n = args[name].number();
-      return Power && is_integral(dtype) && n.is_float() ? Number::of(std::trunc(n.floating)) : n;
-    };
-    V v = linspace_point(lowering, bound("start"), bound("end"), steps, i[0], dtype);
+    V v = linspace_point(lowering, args["start"].number(), args["end"].number(), steps, i[0], dtype);
     if (Power) {
       const DType wide = DType::float64;
       const Number base = Number::of(args["base"].floating());
@@ -283,6 +286,34 @@ Lazies lower_bernoulli_mask(Lowering& lowering, const LazyArgs& args) {
   })};
 }
 
+Vars random_like(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0);
+  const std::string name = a.schema().name == "rand_like" ? "rand" : "randn";
+  return {b.call(name, {x.sizes(), dtype_or(a["dtype"], x.dtype())})};
+}
+
+Vars randint_like(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0);
+  const Expr low = a.schema().position("low") >= 0 ? a["low"].integer() : Expr(0);
+  return {b.call("randint", {low, a["high"].integer(), x.sizes(), dtype_or(a["dtype"], x.dtype())})};
+}
+
+// 1 with the probabilities that the tensor holds, or with p.
+Vars bernoulli(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0);
+  const bool constant = a.schema().position("p") >= 0;
+  if (constant) {
+    STAX_CHECK(a["p"].floating() >= 0 && a["p"].floating() <= 1,
+               "bernoulli: expected a probability in [0, 1], got {}", a["p"].floating());
+    return {b.call("to.dtype", {b.call("bernoulli_mask", {x.sizes(), a["p"].floating()}), x.dtype()})};
+  }
+  STAX_CHECK(is_floating_point(x.dtype()), "bernoulli: expected probabilities of a floating dtype, got {}",
+             name(x.dtype()));
+  const DType wide = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
+  const Var draws = b.call("rand", {x.sizes(), wide});
+  return {b.call("to.dtype", {b.call("lt.Tensor", {draws, x}), x.dtype()})};
+}
+
 // The order of random keys. Two keys of 63 bits hardly ever agree.
 Vars randperm(Builder& b, const VarArgs& a) {
   const Expr n = a[0].integer();
@@ -364,6 +395,13 @@ Ops factory_rows() {
       random_op(
           lowered("randint(int low, int high, int[] size, *, ScalarType? dtype=None, int offset=0) -> Tensor",
                   randint_meta, lower_randint)),
+      composite("rand_like(Tensor self, *, ScalarType? dtype=None) -> Tensor", random_like),
+      composite("randn_like(Tensor self, *, ScalarType? dtype=None) -> Tensor", random_like),
+      composite("randint_like(Tensor self, int high, *, ScalarType? dtype=None) -> Tensor", randint_like),
+      composite("randint_like.low_dtype(Tensor self, int low, int high, *, ScalarType? dtype=None) -> Tensor",
+                randint_like),
+      composite("bernoulli(Tensor self) -> Tensor", bernoulli),
+      in_place(composite("bernoulli.p(Tensor self, float p) -> Tensor", bernoulli)),
       composite("randperm(int n, *, ScalarType? dtype=None) -> Tensor", randperm),
       internal(random_op(lowered("bernoulli_mask(int[] size, float p, *, int offset=0) -> Tensor", mask_meta,
                                  lower_bernoulli_mask))),

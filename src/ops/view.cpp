@@ -337,6 +337,8 @@ Ops view_rows() {
       internal(view("unsqueeze_at(Tensor self, int dim) -> Tensor", unsqueeze_meta, unsqueeze_index,
                     unsqueeze_scatter)),
       view("view(Tensor self, int[] size) -> Tensor", view_meta, view_index, view_scatter),
+      composite("detach(Tensor self) -> Tensor",
+                [](Builder& b, const VarArgs& a) -> Vars { return {b.call("view_as_is", {a[0]})}; }),
       internal(view("view_as_is(Tensor self) -> Tensor", identity_meta, identity_index, identity_scatter)),
       view("diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", diagonal_meta,
            diagonal_index, diagonal_scatter),

@@ -253,5 +253,23 @@ TEST(DTypeCases, CategoriesDecideBeforeWidths) {
   });
 }
 
+TEST(DTypeCases, RangesOfIntegersFromFractions) {
+  for_each_mode([](const Mode& run) {
+    const Tensors out = run(
+        [](const Tensors&) {
+          return Tensors{arange(1.0, 5.000001, 2.0, kInt32), arange(1.0, 5.000001, 2.0, kInt64),
+                         arange(2.1, -2.9, -1.0, kInt16),    linspace(4.3, -3, 8, kInt64),
+                         linspace(4.3, 5.9, 3, kInt32),      linspace(-1.5, 1.5, 3, kFloat32)};
+        },
+        {});
+    expect_whole(out[0], {1, 3, 5});  // counted before the bounds are truncated, but in int64 after
+    expect_whole(out[1], {1, 3});
+    expect_whole(out[2], {2, 1, 0, -1, -2});
+    expect_whole(out[3], {4, 3, 2, 1, 0, -1, -2, -3});
+    expect_whole(out[4], {4, 4, 5});
+    expect_values(out[5], {-1.5, 0, 1.5});
+  });
+}
+
 }  // namespace
 }  // namespace stax::cases

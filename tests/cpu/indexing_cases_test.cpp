@@ -183,6 +183,33 @@ TEST(IndexingCases, MasksOfAllNoneAndSome) {
   });
 }
 
+TEST(IndexingCases, BoolsAreMasksBesideOtherIndexTensors) {
+  for_each_mode([](const Mode& run) {
+    const Tensors got = run(
+        [](const Tensors& t) {
+          const Tensor &x = t[0], &i = t[1];
+          Tensor y = x.clone();
+          y.index_put_({true, i}, tensor(9.0f));
+          return Tensors{x.index({true, i, Slice()}),
+                         x.index({i, true}),
+                         x.index({true, true}),
+                         x.index({0, true, true}),
+                         x.index({false, i.slice(0, 0, 1)}),
+                         x.index({true, Slice(), true}),
+                         x.index({Slice(), true}),
+                         x.index({Slice(), false}),
+                         y};
+        },
+        {make({0, 1, 2, 3, 4, 5}, kFloat32, {2, 3}), integers({1, 0, 1})});
+    const std::vector<std::vector<int64_t>> shapes{{3, 3},    {3, 3},    {1, 2, 3}, {1, 3}, {0, 3},
+                                                   {1, 2, 3}, {2, 1, 3}, {2, 0, 3}, {2, 3}};
+    for (size_t k = 0; k < shapes.size(); ++k) EXPECT_EQ(shape(got[k]), shapes[k]) << k;
+    for (const size_t k : {0, 1}) expect_values(got[k], {3, 4, 5, 0, 1, 2, 3, 4, 5});
+    expect_values(got[3], {0, 1, 2});
+    expect_values(got[8], Numbers(6, 9));
+  });
+}
+
 TEST(RandomCases, DropoutAtTheEndsOfItsRange) {
   for_each_mode([](const Mode& run) {
     const Tensor x = make({1, 2, kNaN, kInf});
@@ -244,6 +271,36 @@ TEST(RandomCases, CompiledAndEagerDrawTheSameNumbers) {
       expect_values(got[i], numbers(first[i]), 1e-6);
     }
   });
+}
+
+TEST(RandomCases, NumbersLikeATensorAndInPlace) {
+  Tensors first;
+  for_each_mode([&](const Mode& run) {
+    manual_seed(9);
+    const Tensor u = zeros({2, 5000}).t(), n = zeros({10000}, kFloat64);
+    Tensors got = run(
+        [](const Tensors& t) {
+          return Tensors{rand_like(t[0]),           randn_like(t[1]),    randint_like(t[2], 7),
+                         randint_like(t[2], -2, 0), bernoulli(t[3]),     bernoulli(t[2], 0.25),
+                         t[4].uniform_(-3, -1),     t[5].normal_(10, 2), t[3].clone().bernoulli_(0.5)};
+        },
+        {zeros({3, 4}, kFloat16), zeros({64}, kFloat64), zeros({1000}, kInt8), make({0, 1, 0, 1, 1}), u, n});
+    const DType dtypes[] = {kFloat16, kFloat64, kInt8, kInt8, kFloat32, kInt8, kFloat32, kFloat64, kFloat32};
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].dtype(), dtypes[i]) << i;
+    EXPECT_EQ(shape(got[0]), (std::vector<int64_t>{3, 4}));
+    for (const double v : numbers(got[2])) EXPECT_TRUE(v >= 0 && v < 7) << v;
+    for (const double v : numbers(got[3])) EXPECT_TRUE(v == -2 || v == -1) << v;
+    expect_values(got[4], {0, 1, 0, 1, 1});
+    EXPECT_NEAR(got[5].to(kFloat64).sum().item<double>(), 250, 70);  // five standard deviations of 14
+    EXPECT_TRUE(u.min().item<float>() >= -3 && u.max().item<float>() < -1);
+    EXPECT_NEAR(u.mean().item<double>(), -2, 0.03);
+    EXPECT_NEAR(n.mean().item<double>(), 10, 0.1);
+    EXPECT_NEAR(n.std().item<double>(), 2, 0.08);
+    if (!run.compiled()) first = got;
+    for (size_t i = 0; i < got.size(); ++i) expect_values(got[i], numbers(first[i]), 1e-6);
+  });
+  expect_user_error([] { return zeros({2}, kInt32).normal_(); }, {"normal_", "int32"});
+  expect_user_error([] { return bernoulli(ones({2}), 1.5); }, {"bernoulli", "1.5"});
 }
 
 TEST(RandomCases, PermutationsHoldEachNumberOnce) {

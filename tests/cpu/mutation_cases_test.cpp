@@ -286,5 +286,44 @@ TEST(MutationCases, ADiagonalOfAnOffsetViewIsWritten) {
   });
 }
 
+TEST(MutationCases, WritesThatAccumulate) {
+  for_each_mode([](const Mode& run) {
+    const Tensors x{zeros({4}), make({0, 1, 2, 3, 4, 5}, kFloat32, {2, 3}), ones({3})};
+    run(
+        [](const Tensors& t) {
+          Tensor a = t[0], b = t[1], c = t[2];
+          a.index_put_({t[3]}, t[4], true);
+          b.index_put_({1, Slice(0, 2)}, tensor(10.0f), true);
+          c.index_put_({t[5]}, tensor(5.0f), true);
+          return Tensors{a * 1};
+        },
+        {x[0], x[1], x[2], integers({0, 0, 3, 0}), make({1, 2, 5, 4}), make({1, 0, 1}, kBool)});
+    expect_values(x[0], {7, 0, 0, 5});
+    expect_values(x[1], {0, 1, 2, 13, 14, 5});
+    expect_values(x[2], {6, 1, 6});
+  });
+}
+
+TEST(MutationCases, OtherNamesAndScansInPlace) {
+  for_each_mode([](const Mode& run) {
+    const Tensors x{make({1, -2, 3}), make({1, -2, 3}), make({1, -2, 3}), make({1, -2, 3}), make({1, -2, 3})};
+    run(
+        [](const Tensors& t) {
+          t[0].cumsum_(0).multiply_(2).subtract_(1);
+          t[1].cumprod_(0).divide_(2).negative_();
+          t[2].sgn_().heaviside_(tensor(0.5f));
+          t[3].clip_(-1, 2).absolute_().true_divide_(4);
+          t[4].arctan2_(tensor(0.0f));
+          return Tensors{t[0] + 0};
+        },
+        x);
+    expect_values(x[0], {1, -3, 3});
+    expect_values(x[1], {-0.5, 1, 3});
+    expect_values(x[2], {1, 0, 1});
+    expect_values(x[3], {0.25, 0.25, 0.5});
+    expect_values(x[4], {1.5707963267948966, -1.5707963267948966, 1.5707963267948966}, 1e-6);
+  });
+}
+
 }  // namespace
 }  // namespace stax::cases

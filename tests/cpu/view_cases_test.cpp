@@ -336,5 +336,42 @@ TEST(ViewCases, JoiningEmptyAndMixedParts) {
   expect_user_error([] { return stack(std::vector<Tensor>{}); }, {"stack"});
 }
 
+TEST(ViewCases, DetachedTensorsShareTheirMemory) {
+  for_each_mode([](const Mode& run) {
+    const Tensor x = zeros({2});
+    const Tensors got = run([](const Tensors& t) { return Tensors{t[0].detach().add_(1), t[0] * 2}; }, {x});
+    expect_values(x, {1, 1});
+    expect_values(got[1], {2, 2});
+    got[0].fill_(5);
+    expect_values(x, {5, 5});
+  });
+}
+
+TEST(ViewCases, CopiesByStridesCountFromTheStorage) {
+  for_each_mode([](const Mode& run) {
+    const Tensor base = arange(0, 12, kFloat32);
+    const Tensors got = run(
+        [](const Tensors& t) {
+          const Tensor &x = t[0], &y = t[1], nines = full({2, 2}, 9.0f);
+          return Tensors{as_strided_copy(x, {2, 2}, {2, 1}),
+                         as_strided_copy(x, {2, 2}, {2, 1}, 1),
+                         as_strided_copy((x + 1).slice(0, 2), {2}, {1}, 1),
+                         as_strided_copy(y, {3}, {1}),
+                         as_strided_scatter(x, nines, {2, 2}, {2, 1}),
+                         as_strided_scatter(x, nines, {2, 2}, {2, 1}, 4),
+                         as_strided_scatter(y, full({2}, 9.0f), {2}, {1}, 1)};
+        },
+        {base.slice(0, 2), base.slice(0, 0, 6).view({2, 3}).t()});
+    expect_values(got[0], {2, 3, 4, 5});
+    expect_values(got[1], {1, 2, 3, 4});
+    expect_values(got[2], {4, 5});
+    expect_values(got[3], {0, 1, 2});
+    expect_values(got[4], {9, 9, 9, 9, 6, 7, 8, 9, 10, 11});
+    expect_values(got[5], {2, 3, 9, 9, 9, 9, 8, 9, 10, 11});
+    expect_values(got[6], {0, 3, 9, 4, 9, 5});
+    expect_values(base, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  });
+}
+
 }  // namespace
 }  // namespace stax::cases
