@@ -86,7 +86,8 @@ void sort_stable(Arguments arguments, Results results) {
 
 void topk(Arguments arguments, Results results) {
   const TensorView& self = arguments[0].tensor();
-  const int64_t k = arguments[1].integer().value();
+  // A zero-dim tensor is its own result, also for k = 0.
+  const int64_t k = self.dim() == 0 ? 1 : arguments[1].integer().value();
   const bool largest = arguments[3].boolean();
   for_each_row(self, wrapped(arguments[2].integer().value(), self.dim()), results,
                [&](auto& items, auto write) {

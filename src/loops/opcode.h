@@ -29,7 +29,7 @@ enum class OpKind : uint8_t {
 //
 // load: buffer[index]; optional operand 0 = bool mask: where it is false memory is not touched and the value
 // is 0. index_value: the integer expression `index`, as int64. scalar: run-time scalar `number` of the
-// program. round: half to even. sign of NaN is NaN. to_float16, to_bfloat16: float32 rounded to the half
+// program. round: half to even. sign of NaN is 0. to_float16, to_bfloat16: float32 rounded to the half
 // type, still float32. div_relaxed: a division that may be approximate on a GPU (softmax's own). shift counts
 // at or past the width: 0, or the sign for right shifts of signed types. floor_div, remainder (sign of the
 // divisor), trunc_div, fmod (sign of the dividend): exact for floats; integers never trap: x/0 is 0, x%0 is

@@ -67,6 +67,13 @@ V softshrink(V x, double lambda) {
   return shrunk;
 }
 
+// Integers wrap where their magnitude and 1 do, before the division.
+Vars softsign(Builder& b, const VarArgs& a) {
+  const Var x = a.tensor(0);
+  if (!is_integral(x.dtype())) return {b.call("softsign_formula", {x})};
+  return {x / (b.call("abs", {x}) + num(1))};
+}
+
 Vars glu(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
   STAX_CHECK(x.dim() > 0, "glu: expected a tensor with dimensions, got a zero-dim one");
@@ -182,8 +189,9 @@ Ops activation_rows() {
                 }),
       pointwise("tanhshrink(Tensor self) -> Tensor", Rule::promote_float,
                 [](const PointwiseArgs& a) { return a[0] - tanh(a[0]); }),
-      pointwise("softsign(Tensor self) -> Tensor", Rule::promote_float,
-                [](const PointwiseArgs& a) { return a[0] / (1 + abs(a[0])); }),
+      composite("softsign(Tensor self) -> Tensor", softsign),
+      internal(pointwise("softsign_formula(Tensor self) -> Tensor", Rule::promote_float,
+                         [](const PointwiseArgs& a) { return a[0] / (1 + abs(a[0])); })),
       pointwise("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", Rule::self, softplus),
       pointwise("logsigmoid(Tensor self) -> Tensor", Rule::self,
                 [](const PointwiseArgs& a) {

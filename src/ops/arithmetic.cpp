@@ -14,6 +14,10 @@ namespace {
 
 // x^n by a number: the exponents for which a shorter formula gives PyTorch's own result.
 V power(V x, V n, const Number* exponent) {
+  if (exponent && is_integer(x) && !exponent->is_float() && exponent->integer.is_constant()) {
+    STAX_CHECK(exponent->integer.value() >= 0,
+               "pow: an integer has no integer power {}; convert it to a float", exponent->integer.value());
+  }
   if (exponent && is_floating_point(x.dtype())) {
     const double e =
         exponent->is_float() || exponent->integer.is_constant() ? exponent->as_double() : std::nan("");
@@ -25,6 +29,7 @@ V power(V x, V n, const Number* exponent) {
     if (e == -1.0) return lowering::reciprocal(x);
     if (e == 0.0) return lowering::like(x, 1);
   }
+  if (x.dtype() == DType::boolean) return lowering::bitwise_or(x, lowering::logical_not(n));
   return lowering::pow(x, n);
 }
 
@@ -39,8 +44,10 @@ const Number* number_at(const PointwiseArgs& a, size_t position) {
   return argument.is_number() ? &argument.number() : nullptr;
 }
 
+// Floats: the floor of the exact quotient, but the integer part of the rounded one.
 V divide_rounding(const PointwiseArgs& a, bool floor) {
-  return floor ? lowering::floor_div(a[0], a[1]) : lowering::trunc_div(a[0], a[1]);
+  if (floor) return lowering::floor_div(a[0], a[1]);
+  return is_integer(a[0]) ? lowering::trunc_div(a[0], a[1]) : lowering::trunc(a[0] / a[1]);
 }
 
 // log(exp(a) + exp(b)) without overflow; equal infinities give themselves.
@@ -85,9 +92,13 @@ Vars clamp_checked(Builder& b, const VarArgs& a) {
   return {b.call("clamp_bounds", {a[0], a[1], a[2]})};
 }
 
+// The magnitude of the product of narrow integers is that in int32, which then wraps.
 V lcm(V a, V b) {
   const V g = lowering::gcd(a, b);
-  return lowering::where(lowering::eq(g, 0.0), g, lowering::abs(lowering::trunc_div(a, g) * b));
+  const DType dtype = a.dtype(), wide = graph::promote_types(dtype, DType::int32);
+  const auto widened = [&](V v) { return lowering::cast(v, wide); };
+  const V multiple = lowering::abs(lowering::trunc_div(widened(a), widened(g)) * widened(b));
+  return lowering::where(lowering::eq(g, 0.0), g, lowering::cast(multiple, dtype));
 }
 
 // From the nearer end, so that weight 1 gives `end` exactly.
@@ -139,16 +150,16 @@ Ops arithmetic_rows() {
                          [](const PointwiseArgs& a) {
                            return difference(a[0], lowering::scaled(a[1], a, "alpha"), "sub");
                          })),
-      composite("subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-                [](Builder& b, const VarArgs& a) -> Vars {
-                  return {b.call("sub.Tensor", {a[0], a[1], a[2]})};
-                }),
+      in_place(composite("subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+                         [](Builder& b, const VarArgs& a) -> Vars {
+                           return {b.call("sub.Tensor", {a[0], a[1], a[2]})};
+                         })),
       pointwise("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Rule::promote,
                 [](const PointwiseArgs& a) {
                   return difference(a[1], lowering::scaled(a[0], a, "alpha"), "rsub");
                 }),
       in_place(pointwise("mul.Tensor(Tensor self, Tensor other) -> Tensor", Rule::promote, BODY2(mul))),
-      composite("multiply.Tensor(Tensor self, Tensor other) -> Tensor", ALIAS("mul.Tensor")),
+      in_place(composite("multiply.Tensor(Tensor self, Tensor other) -> Tensor", ALIAS("mul.Tensor"))),
       in_place(pointwise("div.Tensor(Tensor self, Tensor other) -> Tensor", Rule::promote_float, BODY2(div))),
       in_place(composite("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
                          [](Builder& b, const VarArgs& a) -> Vars {
@@ -158,8 +169,8 @@ Ops arithmetic_rows() {
                                       "div: expected rounding_mode None, 'floor' or 'trunc', got '{}'", mode);
                            return {b.call(mode == "floor" ? "floor_divide" : "trunc_divide", {a[0], a[1]})};
                          })),
-      composite("true_divide.Tensor(Tensor self, Tensor other) -> Tensor", ALIAS("div.Tensor")),
-      composite("divide.Tensor(Tensor self, Tensor other) -> Tensor", ALIAS("div.Tensor")),
+      in_place(composite("true_divide.Tensor(Tensor self, Tensor other) -> Tensor", ALIAS("div.Tensor"))),
+      in_place(composite("divide.Tensor(Tensor self, Tensor other) -> Tensor", ALIAS("div.Tensor"))),
       in_place(pointwise("floor_divide(Tensor self, Tensor other) -> Tensor", Rule::promote,
                          [](const PointwiseArgs& a) { return divide_rounding(a, true); })),
       internal(pointwise("trunc_divide(Tensor self, Tensor other) -> Tensor", Rule::promote,
@@ -181,7 +192,7 @@ Ops arithmetic_rows() {
                   return {b.call("pow.Tensor_Tensor", {wide(a[0]), wide(a[1])})};
                 }),
       in_place(pointwise("atan2(Tensor self, Tensor other) -> Tensor", Rule::promote_float, BODY2(atan2))),
-      composite("arctan2(Tensor self, Tensor other) -> Tensor", ALIAS("atan2")),
+      in_place(composite("arctan2(Tensor self, Tensor other) -> Tensor", ALIAS("atan2"))),
       in_place(pointwise("hypot(Tensor self, Tensor other) -> Tensor", Rule::promote, BODY2(hypot))),
       in_place(pointwise("copysign.Tensor(Tensor self, Tensor other) -> Tensor", Rule::promote_float,
                          BODY2(copysign))),
@@ -198,12 +209,11 @@ Ops arithmetic_rows() {
                          [](const PointwiseArgs& a) { return xlogy(a[0], a[1]); })),
       in_place(pointwise("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", Rule::promote_float,
                          [](const PointwiseArgs& a) { return a[0] * lowering::pow(2.0, a[1]); })),
-      pointwise("heaviside(Tensor self, Tensor values) -> Tensor", Rule::promote,
-                [](const PointwiseArgs& a) {
-                  const V step = lowering::cast(lowering::gt(a[0], 0.0), a[0].dtype());
-                  const V at_zero = lowering::where(lowering::eq(a[0], 0.0), a[1], step);
-                  return is_integer(a[0]) ? at_zero : lowering::where(lowering::isnan(a[0]), a[0], at_zero);
-                }),
+      in_place(pointwise("heaviside(Tensor self, Tensor values) -> Tensor", Rule::promote,
+                         [](const PointwiseArgs& a) {
+                           const V step = lowering::cast(lowering::gt(a[0], 0.0), a[0].dtype());
+                           return lowering::where(lowering::eq(a[0], 0.0), a[1], step);
+                         })),
       composite("frexp.Tensor(Tensor self) -> (Tensor, Tensor)", frexp),
       internal(pointwise("_frexp_mantissa(Tensor self) -> Tensor", Rule::promote,
                          [](const PointwiseArgs& a) { return parts_of(a[0]).mantissa; })),
@@ -234,8 +244,9 @@ Ops arithmetic_rows() {
       in_place(composite("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp_checked)),
       in_place(composite("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
                          clamp_checked)),
-      composite("clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp_checked),
-      composite("clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamp_checked),
+      in_place(composite("clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp_checked)),
+      in_place(
+          composite("clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamp_checked)),
       in_place(pointwise("clamp_min(Tensor self, Tensor min) -> Tensor", Rule::bound, BOUND(maximum))),
       in_place(pointwise("clamp_max(Tensor self, Tensor max) -> Tensor", Rule::bound, BOUND(minimum))),
   };

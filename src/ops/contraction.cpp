@@ -32,8 +32,8 @@ Var sum_over(Builder& b, const Var& x, const Exprs& dims) {
   return dims.empty() ? x : b.call("sum.dim_IntList", {x, dims, false, x.dtype()});
 }
 
-// The term without the dimensions that `drop` names, summed over.
-Term sum_labels(Builder& b, const Term& t, const std::function<bool(Label)>& drop, bool promote = false) {
+// The term without the dimensions that `drop` names: a plain sum, with the dtype of one.
+Term sum_labels(Builder& b, const Term& t, const std::function<bool(Label)>& drop) {
   Exprs dims;
   Labels kept;
   for (size_t d = 0; d < t.labels.size(); ++d) {
@@ -43,8 +43,7 @@ Term sum_labels(Builder& b, const Term& t, const std::function<bool(Label)>& dro
       kept.push_back(t.labels[d]);
     }
   }
-  if (promote && !dims.empty()) return {b.call("sum.dim_IntList", {t.value, dims}), kept};
-  return {sum_over(b, t.value, dims), kept};
+  return {dims.empty() ? t.value : b.call("sum.dim_IntList", {t.value, dims}), kept};
 }
 
 Var permuted(Builder& b, const Term& t, const Labels& order) {
@@ -88,6 +87,11 @@ Term contract(Builder& b, Term x, Term y, const std::function<bool(Label)>& keep
     Var v = permuted(b, y, joined({batch, right}));
     for (size_t k = 0; k < left.size(); ++k) v = b.call("unsqueeze", {v, static_cast<int64_t>(batch.size())});
     return {u * v, labels};
+  }
+  // Only one of them may have become wider by a sum.
+  const DType common = graph::promote_types(x.value.dtype(), y.value.dtype());
+  for (Term* t : {&x, &y}) {
+    if (is_integral(common) && t->value.dtype() != common) t->value = b.call("to.dtype", {t->value, common});
   }
   const Var u = b.call("reshape", {permuted(b, x, joined({batch, left, inner})),
                                    Exprs{product(batch_sizes), product(left_sizes), product(inner_sizes)}});
@@ -252,9 +256,7 @@ Var einsum_of(Builder& b, const std::string& text, const Vars& operands) {
                                                 [&](const Term& t) { return contains(t.labels, l); });
     });
   }
-  // What one operand alone sums is a plain sum, with the dtype of one.
-  result = sum_labels(
-      b, result, [&](Label l) { return !contains(output, l); }, true);
+  result = sum_labels(b, result, [&](Label l) { return !contains(output, l); });
   return permuted(b, result, output);
 }
 

@@ -275,6 +275,8 @@ Vars triplet_margin_loss(Builder& b, const VarArgs& a) {
   const auto distance = [&](const Var& x, const Var& y) {
     return b.call("pairwise_distance", {x, y, a[4].floating(), a[5].floating()});
   };
+  STAX_CHECK(a[3].floating() > 0, "triplet_margin_loss: the margin must be greater than 0, got {}",
+             a[3].floating());
   const Var near = distance(a.tensor(0), a.tensor(1));
   Var far = distance(a.tensor(0), a.tensor(2));
   if (a[6].boolean()) far = b.call("minimum", {far, distance(a.tensor(1), a.tensor(2))});

@@ -254,6 +254,7 @@ Vars local_response_norm(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
   const int64_t n = b.env().specialize(a[1].integer());
   STAX_CHECK(x.dim() >= 3, "local_response_norm: expected at least 3 dimensions, got {}", x.dim());
+  if (b.env().decide(eq(x.numel(), 0))) return {b.call("clone", {x})};
   Exprs pad(2 * (x.dim() - 1), Expr(0));
   pad[pad.size() - 2] = Expr(n / 2);
   pad[pad.size() - 1] = Expr((n - 1) / 2);

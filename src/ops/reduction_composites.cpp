@@ -3,6 +3,7 @@
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "ops/vocabulary.h"
+#include "ops/widen.h"
 #include "support/check.h"
 #include "symbolic/shape_env.h"
 
@@ -131,13 +132,16 @@ Ops reduction_composite_rows() {
           nanmean),
       composite("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", count_nonzero),
       composite("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-                diff),
-      composite("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", trapezoid<false>),
-      composite("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", trapezoid<false>),
-      composite("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", trapezoid<false>),
-      composite("trapz.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", trapezoid<false>),
-      composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", trapezoid<true>),
-      composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", trapezoid<true>),
+                computed_wide<diff>),
+      composite("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", computed_wide<trapezoid<false>>),
+      composite("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+                computed_wide<trapezoid<false>>),
+      composite("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", computed_wide<trapezoid<false>>),
+      composite("trapz.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", computed_wide<trapezoid<false>>),
+      composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+                computed_wide<trapezoid<true>>),
+      composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+                computed_wide<trapezoid<true>>),
       composite("sum_to_size(Tensor self, int[] size) -> Tensor", sum_to_size),
       composite("trace(Tensor self) -> Tensor",
                 [](Builder& b, const VarArgs& a) -> Vars {

@@ -53,7 +53,9 @@ Lazies lower_scan(Lowering& lowering, const LazyArgs& args) {
     source = lowering.pointwise(result, x.sizes,
                                 [&](const Index& i) { return round_to(lowering.load(x, i), result); });
   }
-  return scan_along(lowering, source, dim, Op, compute_dtype(result), {result});
+  // Running sums and products of floats are those of float64, as PyTorch's.
+  const bool wide = is_floating_point(result) && Op != OpCode::scan_logaddexp;
+  return scan_along(lowering, source, dim, Op, wide ? DType::float64 : compute_dtype(result), {result});
 }
 
 Metas cummax_meta(ShapeEnv&, const MetaArgs& args) {
@@ -78,10 +80,10 @@ Metas logcumsumexp_meta(ShapeEnv& env, const MetaArgs& args) {
 
 Ops scan_rows() {
   return {
-      lowered("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", scan_meta,
-              lower_scan<OpCode::scan_sum>),
-      lowered("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", scan_meta,
-              lower_scan<OpCode::scan_prod>),
+      in_place(lowered("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", scan_meta,
+                       lower_scan<OpCode::scan_sum>)),
+      in_place(lowered("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", scan_meta,
+                       lower_scan<OpCode::scan_prod>)),
       lowered("cummax(Tensor self, int dim) -> (Tensor, Tensor)", cummax_meta,
               lower_cummax<OpCode::scan_max>),
       lowered("cummin(Tensor self, int dim) -> (Tensor, Tensor)", cummax_meta,

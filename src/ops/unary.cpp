@@ -57,14 +57,14 @@ V round_decimals(const PointwiseArgs& a) {
 Ops unary_rows() {
   return {
       in_place(pointwise("abs(Tensor self) -> Tensor", Rule::promote, BODY(abs))),
-      composite("absolute(Tensor self) -> Tensor", ALIAS1("abs")),
+      in_place(composite("absolute(Tensor self) -> Tensor", ALIAS1("abs"))),
       in_place(pointwise("neg(Tensor self) -> Tensor", Rule::promote,
                          [](const PointwiseArgs& a) {
                            STAX_CHECK(a[0].dtype() != DType::boolean,
                                       "neg: bool has no negative; use logical_not");
                            return lowering::neg(a[0]);
                          })),
-      composite("negative(Tensor self) -> Tensor", ALIAS1("neg")),
+      in_place(composite("negative(Tensor self) -> Tensor", ALIAS1("neg"))),
       composite("positive(Tensor self) -> Tensor",
                 [](Builder&, const VarArgs& a) -> Vars { return {a.tensor(0)}; }),
       in_place(pointwise("exp(Tensor self) -> Tensor", Rule::promote_float, BODY(exp))),
@@ -127,7 +127,7 @@ Ops unary_rows() {
       in_place(pointwise("frac(Tensor self) -> Tensor", Rule::promote_float,
                          [](const PointwiseArgs& a) { return a[0] - lowering::trunc(a[0]); })),
       in_place(pointwise("sign(Tensor self) -> Tensor", Rule::promote, BODY(sign))),
-      composite("sgn(Tensor self) -> Tensor", ALIAS1("sign")),
+      in_place(composite("sgn(Tensor self) -> Tensor", ALIAS1("sign"))),
       pointwise("signbit(Tensor self) -> Tensor", Rule::compare,
                 [](const PointwiseArgs& a) {
                   return is_integer(a[0]) ? lowering::lt(a[0], 0.0) : lowering::signbit(a[0]);

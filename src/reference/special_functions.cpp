@@ -84,7 +84,7 @@ double bessel_i0(double x) {
     sum += term;
   }
   const double half = std::exp(x / 2);
-  return half * (sum / std::sqrt(2 * std::numbers::pi * x)) * half;
+  return half * (sum / (std::sqrt(2 * std::numbers::pi) * std::sqrt(x))) * half;
 }
 
 }  // namespace stax::reference

@@ -195,5 +195,19 @@ TEST(NumericCases, LossesOfExtremePredictions) {
   });
 }
 
+TEST(NumericCases, MarginsAndEmptyNeighbourhoods) {
+  for_each_mode([](const Mode& run) {
+    expect_user_error(
+        [&] {
+          run([](const Tensors& t) { return Tensors{triplet_margin_loss(t[0], t[0], t[0], -1.0)}; },
+              {ones({2, 3})});
+        },
+        {"triplet_margin_loss", "margin"});
+    const Tensors got = run([](const Tensors& t) { return Tensors{local_response_norm(t[0], 2)}; },
+                            {zeros({0, 1, 2}, kInt64)});
+    expect_form(got[0], kInt64, {0, 1, 2});
+  });
+}
+
 }  // namespace
 }  // namespace stax::cases

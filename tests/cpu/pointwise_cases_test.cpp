@@ -554,7 +554,7 @@ TEST(PointwiseCases, LimitsOfMixedFunctions) {
                    .inputs = {{0.0, 0.0, 0.0, 2, kInf, kNaN, -1}, {0.0, kInf, kNaN, 1, kNaN, 1, 5}},
                    .expected = {{0, 0, kNaN, 0, kNaN, kNaN, -1.6094379124341003},
                                 {0, kInf, kNaN, 2.23606797749979, kInf, kNaN, 5.0990195135927845},
-                                {0, kInf, kNaN, 1, 1, kNaN, 0},
+                                {0, kInf, kNaN, 1, 1, 0, 0},
                                 {0, kInf, kNaN, 1, kNaN, 1, 5}},
                    .tolerance = 1e-6},
                   kWideFloats);
@@ -702,6 +702,89 @@ TEST(PointwiseCases, ZeroDimAndEmptyTensors) {
     for (const Tensor& t : f({zeros({0, 1}), zeros({1, 3})}))
       EXPECT_EQ(shape(t), (std::vector<int64_t>{0, 3}));
     for (const Tensor& t : f({zeros({2, 0}), tensor(1.0)})) EXPECT_EQ(shape(t), (std::vector<int64_t>{2, 0}));
+  });
+}
+
+// As PyTorch has them, where NumPy's sign and heaviside of NaN are NaN.
+TEST(PointwiseCases, TheSignOfNaNIsZero) {
+  check_pointwise({.function =
+                       [](const Tensors& x) {
+                         return Tensors{sign(x[0]), sgn(x[0]), heaviside(x[0], x[1])};
+                       },
+                   .inputs = {{kNaN, -0.0, 0.0, -kInf, kInf, 1e-3}, {5, 6, 7, 8, 9, kNaN}},
+                   .expected = {{0, 0, 0, -1, 1, 1}, {0, 0, 0, -1, 1, 1}, {0, 6, 7, 0, 1, 1}}},
+                  kFloats);
+}
+
+TEST(PointwiseCases, QuotientsAreRoundedBeforeTheyAreTruncated) {
+  // 0.25 lies below 250 times the float64 next to 0.001, 1 below 49 times that next to 1/49.
+  check_pointwise({.function =
+                       [](const Tensors& x) {
+                         return Tensors{div(x[0], x[1], "trunc"), div(x[0], x[1], "floor")};
+                       },
+                   .inputs = {{-0.25, 0.25, 1}, {-0.001, -0.001, 0.1}},
+                   .expected = {{250, -250, 10}, {249, -250, 9}}},
+                  {kFloat64});
+}
+
+TEST(PointwiseCases, DivisorsAtTheEndsOfNarrowIntegers) {
+  // |-128| is -128 in int8, and Euclid's steps keep its sign: -128 % 127 is -1. The multiple of -1113 and
+  // 10701 is 3970171 in int32.
+  check_pointwise({.function = [](const Tensors& x) { return Tensors{gcd(x[0], x[1])}; },
+                   .inputs = {{127, -128, -128, 55, -1, 0}, {-128, 127, -128, -128, -128, -128}},
+                   .expected = {{-1, -1, -128, 1, 1, -128}}},
+                  {kInt8});
+  check_pointwise({.function = [](const Tensors& x) { return Tensors{lcm(x[0], x[1])}; },
+                   .inputs = {{-1113, 300, 7}, {10701, 301, 0}},
+                   .expected = {{-27625, 24764, 0}}},
+                  {kInt16});
+}
+
+TEST(PointwiseCases, SoftsignOfIntegersWrapsFirst) {
+  check_pointwise({.function = [](const Tensors& x) { return Tensors{softsign(x[0])}; },
+                   .inputs = {{-127, 127, -1, 0, 3}},
+                   .expected = {{127.0 / 128, -127.0 / 128, -0.5, 0, 0.75}}},
+                  {kInt8});
+}
+
+TEST(PointwiseCases, BesselOfTheLargestNumbers) {
+  check_pointwise({.function = [](const Tensors& x) { return Tensors{i0(x[0])}; },
+                   .inputs = {{1e308, -1.7e308, 0, 700}},
+                   .expected = {{kInf, kInf, 1, 1.5295933476718737e302}},
+                   .tolerance = 1e-12},
+                  {kFloat64});
+}
+
+TEST(PointwiseCases, EqualityOfWholeTensors) {
+  const Tensor a = make({1, 2, kNaN}), b = make({1, 2, 3});
+  EXPECT_TRUE(equal(b, b.clone()) && b.equal(make({1, 2, 3}, kFloat64)) && equal(zeros({0}), zeros({0})));
+  EXPECT_FALSE(equal(a, a) || equal(b, b.unsqueeze(1)) || equal(b, make({1, 2})) || equal(a, b));
+  EXPECT_TRUE(allclose(b, b + 1e-6) && a.allclose(a, 1e-5, 1e-8, true) && allclose(b, make({1}), 0, 2));
+  EXPECT_FALSE(allclose(a, a) || allclose(b, b + 1e-3) || allclose(b, make({1}), 0, 1.5));
+}
+
+TEST(PointwiseCases, IntegersHaveNoNegativePowers) {
+  for_each_mode([](const Mode& run) {
+    expect_user_error(
+        [&] {
+          run([](const Tensors& x) { return Tensors{pow(x[0], -2)}; }, {integers({1, 2})});
+        },
+        {"pow", "-2"});
+    expect_values(run([](const Tensors& x) { return Tensors{pow(x[0], -2.0)}; }, {integers({1, 2})})[0],
+                  {1, 0.25});
+  });
+}
+
+TEST(PointwiseCases, PowersOfBools) {
+  for_each_mode([](const Mode& run) {
+    const Tensors out = run(
+        [](const Tensors& x) {
+          return Tensors{pow(x[0], true), pow(x[0], false)};
+        },
+        {tensor({true, false})});
+    for (const Tensor& t : out) expect_form(t, kBool, {2});
+    expect_values(out[0], {1, 0});
+    expect_values(out[1], {1, 1});
   });
 }
 

@@ -600,5 +600,86 @@ TEST(ReductionCases, AResultDTypeIsAppliedBeforeReducing) {
   });
 }
 
+TEST(ReductionCases, DifferencesAndAreasOfHalvesAreRoundedOnce) {
+  for_each_mode([](const Mode& run) {
+    const Tensors out = run(
+        [](const Tensors& x) {
+          return Tensors{diff(x[0], 4), trapezoid(x[0], 2.0), trapezoid(x[1]), cumulative_trapezoid(x[1])};
+        },
+        {make({-1.8369140625, -2.64453125, 2.583984375, 0.4658203125, 1.79296875}, kFloat16),
+         make({2048, 1, 1, 2048}, kFloat16)});
+    // In float64: 24.1748046875 and 0.7666015625; the sums from the left are 1024.5, 1025.5 and 2050.
+    expect_values(out[0], {24.171875});
+    expect_values(out[1], {0.7666015625});
+    expect_values(out[2], {2050});
+    expect_values(out[3], {1024, 1026, 2050});
+    for (const Tensor& t : out) EXPECT_EQ(t.dtype(), kFloat16);
+  });
+}
+
+TEST(ReductionCases, SumsOfEinsumHaveTheDTypeOfSums) {
+  for_each_mode([](const Mode& run) {
+    const Tensors out = run(
+        [](const Tensors& x) {
+          return Tensors{einsum("ik,j->ij", {x[0], x[1]}), einsum("ik,kj->ij", {x[0], x[0]}),
+                         einsum("ik,k->i", {x[0], x[1]}), einsum("abk,k->k", {unsqueeze(x[0], 0), x[1]})};
+        },
+        {make({100, 100, 100, 1}, kInt8, {2, 2}), make({1, 2}, kInt8)});
+    expect_form(out[0], kInt64, {2, 2});
+    expect_values(out[0], {200, 400, 101, 202});
+    expect_form(out[1], kInt8, {2, 2});
+    expect_values(out[1], {32, 116, 116, 17});  // 20000, 10100, 10100 and 10001, wrapped
+    expect_form(out[2], kInt8, {2});
+    expect_values(out[2], {44, 102});
+    expect_form(out[3], kInt64, {2});
+    expect_values(out[3], {200, 202});
+  });
+}
+
+// Later parts alone overflow or lie below the normal range; PyTorch goes from the left, in float64.
+TEST(ReductionCases, ScansOfLargeNumbersGoFromTheLeft) {
+  for (const DType dtype : {kFloat32, kFloat64}) {
+    for_each_mode([&](const Mode& run) {
+      const int most = dtype == kFloat32 ? 127 : 1023;
+      Numbers terms(40, 1), factors(40, 1);
+      for (const size_t at : {0, 16, 32}) {
+        terms[at] = -std::ldexp(1, most), terms[at + 1] = terms[at + 2] = -terms[at],
+        terms[at + 3] = terms[at];
+        factors[at] = std::ldexp(1, 20 - most), factors[at + 1] = factors[at + 2] = std::ldexp(1, most - 40);
+        factors[at + 3] = factors[at + 4] = std::ldexp(1.25, 50 - most),
+                     factors[at + 5] = std::ldexp(1, 20 - 40);
+      }
+      Numbers sums, products;
+      double sum = 0, product = 1;
+      const auto rounded = [&](double v) {
+        return dtype == kFloat32 ? static_cast<double>(static_cast<float>(v)) : v;
+      };
+      for (size_t i = 0; i < terms.size(); ++i) {
+        sums.push_back(rounded(sum += terms[i]));
+        products.push_back(rounded(product *= factors[i]));
+      }
+      const Tensors got = run(
+          [](const Tensors& t) {
+            return Tensors{cumsum(t[0], -1), cumprod(t[1], -1)};
+          },
+          {make(terms, dtype), make(factors, dtype)});
+      expect_values(got[0], sums);
+      expect_values(got[1], products);
+      EXPECT_EQ(numbers(got[0])[2], std::ldexp(1, most));
+    });
+  }
+  for_each_mode([](const Mode& run) {
+    // -max * 88 * 2^-128 is out of range in float32 only between; max + max - max is max.
+    const double most = std::numeric_limits<float>::max();
+    const Tensors got = run(
+        [](const Tensors& t) {
+          return Tensors{cumprod(t[0], 0), cumsum(t[1], 1)};
+        },
+        {make({-most, 88, std::ldexp(1, -128), -3}), make({most, 0, most, 1, -most, 2}, kFloat32, {2, 3})});
+    expect_values(got[0], {-most, -kInf, -88, 264}, 1e-6);
+    expect_values(got[1], {most, most, kInf, 1, -most, -most});
+  });
+}
+
 }  // namespace
 }  // namespace stax::cases

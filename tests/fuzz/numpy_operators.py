@@ -186,7 +186,7 @@ for _name, _f in {"abs": np.abs, "neg": np.negative, "sqrt": np.sqrt, "reciproca
                   "round": np.rint, "frac": lambda x: x - np.trunc(x), "clone": lambda x: x,
                   "relu": lambda x: np.where(np.isnan(x) | (x > 0), x, 0.0),
                   "relu6": lambda x: np.minimum(np.maximum(x, 0.0), 6.0),
-                  "sign": np.sign,
+                  "sign": lambda x: np.where(np.isnan(x), 0.0, np.sign(x)),
                   "hardshrink": lambda x: np.where((x >= -0.5) & (x <= 0.5), 0.0, x),
                   "softshrink": lambda x: np.where(x > 0.5, x - 0.5, np.where(x < -0.5, x + 0.5, x * 0.0))}.items():
     simple(_name, _f)
@@ -299,7 +299,8 @@ PREDICATES = {
 KEEP_INTEGERS = {"floor", "ceil", "trunc", "round", "nan_to_num", "clone"}
 INTEGER_UNARY = {
     "abs": np.abs, "neg": lambda x: 0 - x, "relu": lambda x: np.maximum(x, 0),
-    "relu6": lambda x: np.clip(x, 0, 6), "square": lambda x: x * x, "sign": np.sign,
+    "relu6": lambda x: np.clip(x, 0, 6), "square": lambda x: x * x,
+    "sign": np.sign,
 }
 
 
@@ -369,13 +370,13 @@ def xlogy(c, a, b):
 
 
 def heaviside(c, a, b):
-    return np.where(np.isnan(a), a, np.where(a == 0, b, (a > 0).astype(np.float64)))
+    return np.where(a == 0, b, (a > 0).astype(np.float64))
 
 
 FLOAT_BINARY = {
     "add": once(np.add), "sub": once(np.subtract), "rsub": once(lambda a, b: b - a), "mul": once(np.multiply),
     "div": once(np.divide), "maximum": once(np.maximum), "minimum": once(np.minimum), "fmax": once(np.fmax),
-    "fmin": once(np.fmin), "floor_divide": once(floor_divide), "trunc_divide": once(lambda a, b: np.trunc(a / b)),
+    "fmin": once(np.fmin), "floor_divide": once(floor_divide), "trunc_divide": lambda c, a, b: np.trunc(c.r(a / b)),
     "remainder": once(float_mod), "fmod": once(np.fmod), "copysign": once(np.copysign), "heaviside": heaviside,
     "pow": lambda c, a, b: c.t(np.power(a, b)), "atan2": lambda c, a, b: c.t(np.arctan2(a, b)),
     "hypot": lambda c, a, b: c.t(np.hypot(a, b)), "logaddexp": logaddexp, "logaddexp2": logaddexp2, "xlogy": xlogy,
@@ -423,12 +424,19 @@ def int_pow(a, n):
     return np.where(n < 0, inverse, out)
 
 
+def int_gcd(a, b, dtype):
+    # Euclid's steps on signed numbers: the magnitude of the lowest one is itself.
+    a, b = (np.broadcast_to(x, np.broadcast(a, b).shape) for x in (wrap(np.abs(a), dtype), wrap(np.abs(b), dtype)))
+    while np.any(a != 0):
+        a, b = np.where(a == 0, 0, int_fmod(b, a)), np.where(a == 0, b, a)
+    return b
+
+
 INTEGER_BINARY = {
     "add": np.add, "sub": np.subtract, "rsub": lambda a, b: b - a, "mul": np.multiply, "maximum": np.maximum,
     "minimum": np.minimum, "fmax": np.maximum, "fmin": np.minimum, "floor_divide": int_floor_divide,
     "trunc_divide": int_trunc_divide, "remainder": int_remainder, "fmod": int_fmod, "bitwise_and": np.bitwise_and,
-    "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "gcd": np.gcd, "pow": int_pow,
-    "lcm": lambda a, b: np.where((a == 0) | (b == 0), 0, int_trunc_divide(a, np.gcd(a, b)) * b),
+    "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "pow": int_pow,
 }
 BOOL_BINARY = {
     "add": np.logical_or, "mul": np.logical_and, "maximum": np.logical_or, "minimum": np.logical_and,
@@ -460,8 +468,12 @@ def evaluate_binary(name, a, b, dtype, noise):
         return BOOL_BINARY[name](x, y)
     if name.startswith("bitwise_") and name.endswith("shift"):
         return wrap(shift("left" in name, dtype)(x, y), dtype)
-    out = wrap(INTEGER_BINARY[name](x, y), dtype)
-    return wrap(np.abs(out), dtype) if name == "lcm" else out
+    if name in ("gcd", "lcm"):
+        g = int_gcd(x, y, dtype)
+        wide = "int64" if dtype == "int64" else "int32"
+        out = g if name == "gcd" else np.abs(wrap(np.where(g == 0, 0, int_trunc_divide(x, g) * y), wide))
+        return wrap(out, dtype)
+    return wrap(INTEGER_BINARY[name](x, y), dtype)
 
 
 def evaluate(op, args, results, noise):

@@ -40,8 +40,9 @@ Argument<Tensor> number_of(const Tensor& tensor) {
   return value.toDouble();
 }
 
+template <bool NumberFirst>
 void reversed(Request& call) {
-  STAX_CHECK(call.positional.size() == 2 && call.positional[0].is_tensor(),
+  STAX_CHECK(call.positional.size() == 2 && (NumberFirst || call.positional[0].is_tensor()),
              "{}: the first argument is no tensor", call.name);
   std::swap(call.positional[0], call.positional[1]);
 }
@@ -209,12 +210,12 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {"__radd__", "add", reversed},
-    {"__rmul__", "mul", reversed},
-    {"__rsub__", "sub", reversed},
-    {"__rdiv__", "div", reversed},
-    {"__rpow__", "pow", reversed},
-    {"__rmod__", "remainder", reversed},
+    {"__radd__", "add", reversed<false>},
+    {"__rmul__", "mul", reversed<false>},
+    {"__rsub__", "sub", reversed<false>},
+    {"__rdiv__", "div", reversed<false>},
+    {"__rpow__", "pow", reversed<true>},
+    {"__rmod__", "remainder", reversed<true>},
     {"bool", "to", cast<DType::boolean>},
     {"byte", "to", cast<DType::uint8>},
     {"char", "to", cast<DType::int8>},

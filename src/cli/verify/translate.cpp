@@ -32,7 +32,7 @@ constexpr struct {
     {"mul", kFirst | kLater | kAll},
     {"div", kFirst | kLater | kAll},
     {"true_divide", kFirst | kLater | kAll},
-    {"floor_divide", kFirst | kLater},
+    {"floor_divide", kFirst | kLater | kAll},
     {"rsub", kLater},
     {"pow", kFirst | kLater},
     {"float_power", kFirst | kLater},
@@ -103,7 +103,9 @@ void wrap_numbers(Request& call) {
   for (auto& value : call.positional) {
     if (!value.is_number()) continue;
     const Number& number = value.number();
-    value = number.is_float() ? tensor(number.floating, kFloat32) : tensor(number.integer.value());
+    value = number.is_float()                      ? tensor(number.floating, kFloat32)
+            : number.kind == Number::Kind::boolean ? tensor(number.integer.value() != 0)
+                                                   : tensor(number.integer.value());
   }
 }
 

@@ -65,29 +65,36 @@ std::string tree(int lanes, std::string_view combine) {
   return text;
 }
 
-/// Scans over lanes in log2(N) steps: each combines lane i with lane i - width, or with `neutral`.
-std::string prefix(int lanes, std::string_view neutral, std::string_view op) {
+/// The body of a scan over the lanes of b, on from a. Integers take log2(N) steps, each of which combines
+/// lane i with lane i - width, or with `neutral`; floats go from the left, since parts may overflow,
+/// underflow or cancel.
+std::string prefix(int lanes, bool floats, std::string_view neutral, std::string_view op) {
+  if (floats)
+    return fmt::format(
+        "v$T r = b; $T c = a[0]; for (int k = 0; k < {}; ++k) {{ c = c {} b[k]; r[k] = c; }} return r;",
+        lanes, op);
   std::string text = fmt::format("v$T e = {}; ", neutral);
   for (int width = 1; width < lanes; width *= 2) {
     std::string indices;
     for (int lane = 0; lane < lanes; ++lane)
       indices += fmt::format(", {}", lane < width ? lane : lanes + lane - width);
-    text += fmt::format("a = __builtin_shufflevector(e, a{}) {} a; ", indices, op);
+    text += fmt::format("b = __builtin_shufflevector(e, b{}) {} b; ", indices, op);
   }
-  return text + "return a;";
+  return text + fmt::format("return a {} b;", op);
 }
 
 void add_scans_of(SnippetTable& table, std::string_view token) {
   const int n = table.shape().lanes;
-  auto add = [&](std::string_view name, const std::string& body) {
+  const bool floats = token.starts_with('f');
+  auto add = [&](std::string_view name, std::string_view parameters, const std::string& body) {
     table.raw(fmt::format("{}_{}", name, token),
-              expand(fmt::format("STAX_INLINE v$T {}_$T(v$T a) {{ {} }}\n", name, body), token, n));
+              expand(fmt::format("STAX_INLINE v$T {}_$T({}) {{ {} }}\n", name, parameters, body), token, n));
   };
-  add("psum", prefix(n, "{}", "+"));
-  add("pprod", prefix(n, "splat_$T(1)", "*"));
+  add("psum", "v$T a, v$T b", prefix(n, floats, "{}", "+"));
+  add("pprod", "v$T a, v$T b", prefix(n, floats, "splat_$T(1)", "*"));
   std::string last;
   for (int lane = 0; lane < n; ++lane) last += fmt::format(", {}", n - 1);
-  add("last", fmt::format("return __builtin_shufflevector(a, a{});", last));
+  add("last", "v$T a", fmt::format("return __builtin_shufflevector(a, a{});", last));
 }
 
 void add_reductions_of(SnippetTable& table, std::string_view token) {

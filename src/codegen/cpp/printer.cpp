@@ -98,8 +98,8 @@ class Printer {
       case Action::horizontal:
         return print_horizontal(s);
       case Action::prefix:
-        return define(s, fmt::format("{}_{}(v{})", s.op == OpCode::scan_sum ? "psum" : "pprod",
-                                     token(s.dtype), s.args[0]));
+        return define(s, fmt::format("{}_{}(v{}, v{})", s.op == OpCode::scan_sum ? "psum" : "pprod",
+                                     token(s.dtype), s.args[0], s.args[1]));
       case Action::last_lane:
         return define(s, fmt::format("last_{}(v{})", token(s.dtype), s.args[0]));
       case Action::arg_merge:

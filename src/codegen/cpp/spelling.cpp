@@ -31,7 +31,7 @@ constexpr Row kRows[] = {
     {OpCode::abs, "abs_$T($0)", "abs_$T($0)", "$0"},
     {OpCode::neg, "neg_$T($0)", "neg_$T($0)", "$0"},
     {OpCode::reciprocal, "recip_$T($0)", kNone, kNone},
-    {OpCode::sign, "select_$T(isnan_$T($0), $0, sign_$T($0))", "sign_$T($0)", "$0"},
+    {OpCode::sign, "sign_$T($0)", "sign_$T($0)", "$0"},
     {OpCode::relu, "relu_$T($0)", "max_$T($0, splat_$T(0))", "$0"},
     UNARY_FLOAT(sqrt),
     UNARY_FLOAT(rsqrt),

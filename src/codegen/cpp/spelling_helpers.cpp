@@ -48,9 +48,9 @@ constexpr Helper kHelpers[] = {
     {"k_gcd_",
      "STAX_NOINLINE $V k_gcd_$T($V a, $V b) {\n"
      "  a = abs_$T(a); b = abs_$T(b);\n"
-     "  while (hany_b8(ne_$T(b, splat_$T(0)))) {\n"
-     "    $V r = rem_$T(a, b); vm on = ne_$T(b, splat_$T(0));\n"
-     "    a = select_$T(on, b, a); b = select_$T(on, abs_$T(r), b);\n  }\n  return a;\n}\n"},
+     "  while (hany_b8(ne_$T(a, splat_$T(0)))) {\n"
+     "    $V r = rem_$T(b, a); vm on = ne_$T(a, splat_$T(0));\n"
+     "    b = select_$T(on, a, b); a = select_$T(on, r, a);\n  }\n  return b;\n}\n"},
     {"k_hxor_",
      "STAX_INLINE $T k_hxor_$T($V a) {\n"
      "  $T r = 0; for (unsigned k = 0; k < sizeof(a) / sizeof(a[0]); ++k) r ^= a[k]; return r;\n}\n"},

@@ -38,7 +38,7 @@ enum class Action : uint8_t {
   tail,        // bool: lanes below `count` of the tail in force
   load,        // from argument or array `pointer`
   horizontal,  // reduction `op` of the lanes of args[0], in every lane
-  prefix,      // lane k: sum or product (scan op) of lanes 0 to k of args[0]
+  prefix,      // lane k: sum or product (scan op) of args[0], equal lanes, and lanes 0 to k of args[1]
   last_lane,   // the last lane of args[0] in every lane
   arg_merge,   // argmax or argmin (op) of the lanes of (value args[0], position args[1]): position; in every
                // lane

@@ -246,8 +246,7 @@ void Passes::scan(ValueId id) {
     const Var in = e_.partial() ? e_.compute(OpCode::where, dtype,
                                              {e_.tail(), v, e_.constant(dtype, identity_of(inst.op, dtype))})
                                 : v;
-    const Var within = e_.define({.action = Action::prefix, .op = inst.op, .dtype = dtype, .args = {in}});
-    next = e_.compute(fold_of(inst.op), dtype, {old, within});
+    next = e_.define({.action = Action::prefix, .op = inst.op, .dtype = dtype, .args = {old, in}});
     e_.assign(old, e_.define({.action = Action::last_lane, .dtype = dtype, .args = {next}}));
     return bind_results(id, next, -1);
   }

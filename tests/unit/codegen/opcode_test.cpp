@@ -53,7 +53,7 @@ Real erfinv(Real y) {
 }
 
 Real sign(Real x) {
-  return std::isnan(x) ? x : x > 0 ? 1 : x < 0 ? -1 : 0;
+  return x > 0 ? 1 : x < 0 ? -1 : 0;
 }
 Real pick(Real a, Real b, bool larger) {
   if (std::isnan(a) || std::isnan(b)) return NAN;

@@ -37,6 +37,7 @@ TEST(Sort, TopkKthvalueMedianMode) {
   EXPECT_EQ(run("topk", {x, 2})[0].values(), (Values{5, 4}));
   EXPECT_EQ(run("topk", {x, 2, 0, false})[0].values(), (Values{1, 1}));
   EXPECT_THROW(run("topk", {x, 6}), UserError);
+  for (const int64_t k : {0, 1}) EXPECT_EQ(run("topk", {array(kInt32, {}, {8}), k})[0].values(), Values{8});
   EXPECT_EQ(run("kthvalue", {x, 3})[0].values(), Values{3});
   EXPECT_THROW(run("kthvalue", {x, 0}), UserError);
   EXPECT_EQ(run_one("median", {x}).values(), Values{3});

@@ -85,7 +85,7 @@ const std::vector<Unary> kUnary = {
     {"abs", kAny, [](Real x) { return std::fabs(x); }},
     {"neg", kAny, [](Real x) { return -x; }},
     {"reciprocal", kAny, [](Real x) { return 1 / x; }},
-    {"sign", kAny, [](Real x) { return std::isnan(x) ? x : Real((x > 0) - (x < 0)); }},
+    {"sign", kAny, [](Real x) { return Real((x > 0) - (x < 0)); }},
     {"relu", kAny, [](Real x) { return std::isnan(x) ? x
                                        : x > 0       ? x
                                                      : 0; }},
@@ -276,9 +276,10 @@ void check_integers(std::string_view dtype) {
       {"shift_right", [](Wide a, Wide b) { return a >> int(b < 0 || b >= 64 ? 64 : b); }},
       {"gcd",
        [](Wide a, Wide b) {
-         a = a < 0 ? -a : a, b = b < 0 ? -b : b;
-         while (b != 0) a = std::exchange(b, a % b);
-         return a;
+         const auto magnitude = [](Wide v) { return Wide(static_cast<T>(v < 0 ? -v : v)); };
+         a = magnitude(a), b = magnitude(b);
+         while (a != 0) b = std::exchange(a, b % a);
+         return b;
        }},
   };
   for (const auto& [name, f] : ops) {
