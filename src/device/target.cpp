@@ -25,7 +25,10 @@ Target cuda_target_named(std::string_view name) {
   for (const Architecture& a : kArchitectures) {
     known.push_back(a.name);
     if (a.name == name)
-      return {.kind = Target::Kind::cuda, .processors = a.processors, .threads_each = a.threads_each};
+      return {.kind = Target::Kind::cuda,
+              .processors = a.processors,
+              .threads_each = a.threads_each,
+              .narrow_indices = true};
   }
   STAX_CHECK(false, "there is no generator for the target '{}'; there are: cpu, {}", name,
              fmt::join(known, ", "));

@@ -16,6 +16,8 @@ struct Target {
   /// Loop nests that one kernel may run one after another, each once the one before is done: 1 where the
   /// threads of a kernel cannot wait for each other, as on a GPU.
   int32_t phases = 1;
+  int64_t row_bytes = 256 << 10;  // of a row that is kept close between passes over it
+  bool narrow_indices = false;    // arithmetic with 32 bits is faster than with 64
 };
 
 /// The target called "cuda:sm_90", as it is without a device to ask; UserError for a name that is none,

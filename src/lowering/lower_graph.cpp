@@ -399,6 +399,7 @@ struct GraphLowering {
     for (const graph::Output& o : graph.outputs) out.results.push_back(result(o));
     write_back();
     bind_values();
+    out.choices = lowering.choices();
     lowering.program().assertions = lowering.env().assertions();
     out.program = std::move(lowering.program());
     remove_unused(out.program);

@@ -59,9 +59,10 @@ struct PointwiseArgs {
 
 class Lowering {
  public:
-  Lowering(ShapeEnv& env, const Target& target) : env_(env), target_(target) {}
+  Lowering(ShapeEnv& env, const Target& target) : env_(env), chooser_(Sizes(env)), target_(target) {}
 
   ShapeEnv& env() { return env_; }
+  const std::vector<Choice>& choices() const { return chooser_.choices(); }
   loops::BodyBuilder& body() { return body_; }
 
   /// The value of `tensor` at `index`, whose expressions may use index symbols and indirect(v).
@@ -163,6 +164,7 @@ class Lowering {
   void emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges, const std::vector<Store>& stores);
 
   ShapeEnv& env_;
+  Chooser chooser_;
   Target target_;
   loops::Program program_;
   loops::BodyBuilder body_;  // formulas of all lazy tensors
@@ -189,6 +191,7 @@ struct ResultView {
 struct Lowered {
   loops::Program program;
   std::vector<ResultView> results;  // parallel to Graph::outputs
+  std::vector<Choice> choices;      // that depend on sizes
 };
 
 /// Lowers a graph that has no composite or decomposed operators left.

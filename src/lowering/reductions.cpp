@@ -62,7 +62,8 @@ std::vector<Lazy> Lowering::reduce(const Reduction& wanted) {
     reduction.reduced = {Expr(1)};  // of a zero-dim tensor: a reduction of one value
   const auto combine = combining(reduction.op);
   if (combine) {
-    const Split split = split_reduction(env_, target_, product(reduction.sizes), product(reduction.reduced));
+    const Split split =
+        split_reduction(target_, product(reduction.sizes), product(reduction.reduced), chooser_);
     const bool exact = split.chunk * split.count == product(reduction.reduced);
     if (split.count.constant().value_or(2) > 1 && (exact || reduction.op != OpCode::reduce_welford)) {
       return reduce_split(reduction, *combine, split, exact);

@@ -1,5 +1,7 @@
 #include "lowering/split.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace stax::lowering {
@@ -46,11 +48,21 @@ int64_t cuda_count(const Target& target, int64_t outputs, int64_t length) {
 
 }  // namespace
 
-Split split_reduction(const ShapeEnv& env, const Target& target, Expr outputs, Expr length) {
-  const auto n = env.hint(outputs), r = env.hint(length);
-  if (!n || !r || *n <= 0 || *r <= 0) return {1, length};
-  const int64_t count =
-      target.kind == Target::Kind::cpu ? cpu_count(target, *n, *r) : cuda_count(target, *n, *r);
+Split split_reduction(const Target& target, Expr outputs, Expr length, Chooser& chooser) {
+  const auto n = chooser.sizes().hint(outputs), r = chooser.sizes().hint(length);
+  const bool known = n && r;
+  int64_t count = 1;
+  if (known && *n > 0 && *r > 0) {
+    count = target.kind == Target::Kind::cpu ? cpu_count(target, *n, *r) : cuda_count(target, *n, *r);
+  }
+  if (!outputs.is_constant() || !length.is_constant()) {
+    const std::string what =
+        count <= 1 ? "a reduction in one" : fmt::format("a reduction in {} parts", count);
+    chooser.note(what, known ? fmt::format("{} results of {} values, by the hint ({} and {})", outputs.str(),
+                                           length.str(), *n, *r)
+                             : fmt::format("{} results of {} values, of which one has no hint", outputs.str(),
+                                           length.str()));
+  }
   if (count <= 1) return {1, length};
   return {Expr(count), ceil_div(length, count)};
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "device/target.h"
-#include "symbolic/shape_env.h"
+#include "symbolic/sizes.h"
 
 namespace stax::lowering {
 
@@ -15,6 +15,6 @@ struct Split {
 
 /// Chosen from the hints of `outputs` (number of results) and `length` (values of each), and right for every
 /// value.
-Split split_reduction(const ShapeEnv& env, const Target& target, Expr outputs, Expr length);
+Split split_reduction(const Target& target, Expr outputs, Expr length, Chooser& chooser);
 
 }  // namespace stax::lowering

@@ -14,19 +14,22 @@ using loops::BufferId;
 using loops::BufferRole;
 using loops::NodeKind;
 
-int64_t footprint(Expr index, const Space& space, DType dtype) {
-  // Only the comparison of savings reads this, so that any size will do where none is known.
-  constexpr double kGuess = 256, kMost = 1e18;
+int64_t footprint(Expr index, const Space& space, DType dtype, const Sizes& sizes) {
+  constexpr double kMost = 1e18;
   double bytes = static_cast<double>(itemsize(dtype));
   for (size_t k = 0; k < space.axes.size(); ++k) {
     if (!index.contains(axis_symbol(k))) continue;
-    const Expr extent = space.axes[k].extent;
-    bytes *= extent.is_constant() ? static_cast<double>(extent.value()) : kGuess;
+    bytes *= static_cast<double>(sizes.likely(space.axes[k].extent));
   }
   return static_cast<int64_t>(std::min(bytes, kMost));
 }
 
 namespace {
+
+/// Words for what depends on the size `e`.
+const char* by_hint(Expr e) {
+  return e.is_constant() ? "" : " by the hint";
+}
 
 constexpr const char* kCycle = "fusing them would make a cycle of dependences";
 
@@ -166,9 +169,9 @@ struct Candidate {
 
 class Fuser {
  public:
-  Fuser(const loops::Program& program, const Target& target,
+  Fuser(const loops::Program& program, const Target& target, const Sizes& sizes,
         const std::vector<std::vector<int32_t>>& dependences, std::vector<Decision>& decisions)
-      : program_(program), target_(target), dependences_(dependences), decisions_(decisions) {
+      : program_(program), target_(target), sizes_(sizes), dependences_(dependences), decisions_(decisions) {
     for (int32_t n = 0; n < static_cast<int32_t>(program.nodes.size()); ++n) {
       groups_.push_back(single(program, n));
       group_of_.push_back(n);
@@ -212,6 +215,7 @@ class Fuser {
 
   const loops::Program& program_;
   const Target& target_;
+  const Sizes& sizes_;
   const std::vector<std::vector<int32_t>>& dependences_;
   std::vector<Decision>& decisions_;
   std::vector<FusionGroup> groups_;                   // emptied when fused; a fused group is a new entry
@@ -332,9 +336,9 @@ std::string Fuser::loses_parallelism(const Unified& u) const {
   constexpr int64_t kSmall = 1 << 16;  // points that one thread handles in little more time than a launch
   if (!u.first_over_reduction && !u.second_over_reduction) return {};
   const Expr rows = points(u.space, false), all = points(u.space, true);
-  if (!rows.is_constant() || !all.is_constant()) return {};
-  if (rows.value() >= target_.processors || all.value() <= kSmall) return {};
-  return fmt::format("only {} rows would run in parallel", rows.value());
+  const std::optional<int64_t> likely_rows = sizes_.hint(rows), likely_all = sizes_.hint(all);
+  if (!likely_rows || !likely_all || *likely_rows >= target_.processors || *likely_all <= kSmall) return {};
+  return fmt::format("only {} rows would run in parallel{}", *likely_rows, by_hint(rows));
 }
 
 bool Fuser::becomes_local(BufferId buffer, const FusionGroup& a, const FusionGroup& b) const {
@@ -355,7 +359,7 @@ int64_t Fuser::saving(const FusionGroup& a, const FusionGroup& b) const {
     for (const Access& x : a.accesses) {
       if (x.buffer != y.buffer || !x.plain || !(x.index == y.index)) continue;
       if (!counted.insert({y.buffer, y.index.node()}).second) continue;
-      const int64_t size = footprint(y.index, a.space, program_.buffers[y.buffer].dtype);
+      const int64_t size = footprint(y.index, a.space, program_.buffers[y.buffer].dtype, sizes_);
       bytes += size;
       if (x.store && local.insert(y.buffer).second && becomes_local(y.buffer, a, b)) bytes += size;
     }
@@ -411,7 +415,9 @@ bool Fuser::round() {
     const auto [a, b] = s.key;
     if (changed.count(a) || changed.count(b) || makes_cycle(s.key)) continue;
     decisions_.push_back({describe(groups_[a]), describe(groups_[b]),
-                          fmt::format("fused: saves {} bytes of memory traffic", s.bytes), true, s.bytes});
+                          fmt::format("fused: saves {} bytes of memory traffic{}", s.bytes,
+                                      by_hint(points(groups_[a].space, true))),
+                          true, s.bytes});
     const int32_t fused = static_cast<int32_t>(groups_.size());
     groups_.push_back(*cache_.at(s.key).group);
     for (const FusedNode& n : groups_[fused].nodes) group_of_[n.node] = fused;
@@ -445,10 +451,10 @@ std::string Fuser::describe(const FusionGroup& g) const {
 
 }  // namespace
 
-std::vector<FusionGroup> fuse(const loops::Program& program, const Target& target,
+std::vector<FusionGroup> fuse(const loops::Program& program, const Target& target, const Sizes& sizes,
                               const std::vector<std::vector<int32_t>>& dependences,
                               std::vector<Decision>& decisions) {
-  return Fuser(program, target, dependences, decisions).run();
+  return Fuser(program, target, sizes, dependences, decisions).run();
 }
 
 }  // namespace stax::schedule

@@ -28,11 +28,11 @@ struct FusionGroup {
 /// Groups nodes greedily, the largest saving of memory traffic first, while the groups stay acyclic. The
 /// result is ordered by the first node of each group, not by dependence. Says in `decisions` what was fused,
 /// and which groups that share data were kept apart.
-std::vector<FusionGroup> fuse(const loops::Program& program, const Target& target,
+std::vector<FusionGroup> fuse(const loops::Program& program, const Target& target, const Sizes& sizes,
                               const std::vector<std::vector<int32_t>>& dependences,
                               std::vector<Decision>& decisions);
 
-/// Bytes of memory that the elements of `index` take, a guess where sizes are symbolic.
-int64_t footprint(Expr index, const Space& space, DType dtype);
+/// Bytes of memory that the elements of `index` take, by the hints where sizes are symbolic.
+int64_t footprint(Expr index, const Space& space, DType dtype, const Sizes& sizes);
 
 }  // namespace stax::schedule

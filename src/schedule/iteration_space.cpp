@@ -5,10 +5,9 @@
 
 namespace stax::schedule {
 
-Ranges axis_ranges(const Space& space) {
-  Ranges ranges;
-  for (size_t k = 0; k < space.axes.size(); ++k) ranges.set_extent(axis_symbol(k), space.axes[k].extent);
-  return ranges;
+Ranges axis_ranges(const Space& space, Ranges known) {
+  for (size_t k = 0; k < space.axes.size(); ++k) known.set_extent(axis_symbol(k), space.axes[k].extent);
+  return known;
 }
 
 Expr points(const Space& space, bool with_reduction) {

@@ -29,8 +29,8 @@ inline Symbol axis_symbol(size_t k) {
   return {SymbolKind::block, static_cast<int32_t>(k)};
 }
 
-/// Facts about the variables of `space`.
-Ranges axis_ranges(const Space& space);
+/// `known`, and facts about the variables of `space`.
+Ranges axis_ranges(const Space& space, Ranges known = {});
 /// Product of the extents of the iteration axes, or of all axes.
 Expr points(const Space& space, bool with_reduction);
 

@@ -54,17 +54,17 @@ std::vector<std::vector<int32_t>> group_dependences(const std::vector<Group>& gr
 
 namespace {
 
-/// Intermediates that a group touches, and how many bytes each takes (a guess where symbolic).
+/// Intermediates that a group touches, and how many bytes each takes (by the hints where symbolic).
 class Liveness {
  public:
-  Liveness(const loops::Program& program, const std::vector<Group>& groups) {
+  Liveness(const loops::Program& program, const std::vector<Group>& groups, const Sizes& sizes) {
     for (const Group& g : groups) {
       const std::vector<BufferId> all = touched_buffers(program, g);
       std::set<BufferId> touched(all.begin(), all.end());
       std::erase_if(touched, [&](BufferId b) { return program.buffers[b].role != BufferRole::intermediate; });
       for (BufferId b : touched) {
         ++users_[b];
-        bytes_[b] = guess(storage_bytes(program.buffers[b]));
+        bytes_[b] = sizes.likely(storage_bytes(program.buffers[b]));
       }
       touched_.push_back(std::move(touched));
     }
@@ -94,11 +94,6 @@ class Liveness {
   int64_t peak() const { return peak_; }
 
  private:
-  static int64_t guess(Expr bytes) {
-    constexpr int64_t kGuess = 256;
-    return evaluate(bytes, [](Symbol) { return kGuess; });
-  }
-
   std::vector<std::set<BufferId>> touched_;
   std::map<BufferId, int32_t> users_;
   std::map<BufferId, int64_t> bytes_;
@@ -202,30 +197,40 @@ Expr place_fixed(std::vector<Slot>& slots) {
   return total;
 }
 
-Expr place_symbolic(std::vector<Slot>& slots) {
+Expr place_symbolic(std::vector<Slot>& slots, const Sizes& sizes) {
   struct Shelf {
-    Expr offset, size;
-    int32_t last;
+    Expr size;
+    std::vector<size_t> slots;
   };
-  std::vector<Shelf> shelves;
-  Ranges sizes;
+  Ranges ranges = sizes.ranges();
   for (const Slot& s : slots) {
-    for (Symbol symbol : s.size.symbols()) sizes.set(symbol, Interval::at_least(0));
+    for (Symbol symbol : s.size.symbols()) {
+      ranges.set(symbol, intersect(ranges.interval(symbol), Interval::at_least(0)));
+    }
+  }
+  std::vector<size_t> order(slots.size());
+  for (size_t k = 0; k < order.size(); ++k) order[k] = k;
+  std::ranges::stable_sort(order, std::greater<>(), [&](size_t k) { return sizes.likely(slots[k].size); });
+  const auto fits = [&](Expr size, Expr into) { return decide(le(size, into), ranges).value_or(false); };
+  std::vector<Shelf> shelves;
+  for (const size_t k : order) {
+    // Where a slot provably fits, a shelf never grows for it; elsewhere it does so at other sizes than the
+    // hints only.
+    Shelf* best = nullptr;
+    for (Shelf& shelf : shelves) {
+      if (std::ranges::any_of(shelf.slots, [&](size_t o) { return alive_together(slots[o], slots[k]); }))
+        continue;
+      if (best == nullptr || (!fits(slots[k].size, best->size) && fits(slots[k].size, shelf.size)))
+        best = &shelf;
+    }
+    if (best == nullptr) best = &shelves.emplace_back();
+    if (!fits(slots[k].size, best->size)) best->size = max(best->size, slots[k].size);
+    best->slots.push_back(k);
   }
   Expr total = 0;
-  for (Slot& slot : slots) {
-    const auto fits = [&](const Shelf& shelf) {
-      return shelf.last < slot.first && decide(le(slot.size, shelf.size), sizes).value_or(false);
-    };
-    const auto found = std::find_if(shelves.begin(), shelves.end(), fits);
-    if (found != shelves.end()) {
-      slot.offset = found->offset;
-      found->last = slot.last;
-      continue;
-    }
-    slot.offset = total;
-    shelves.push_back({total, slot.size, slot.last});
-    total += ceil_div(max(slot.size, 0), kSlotAlignment) * kSlotAlignment;
+  for (const Shelf& shelf : shelves) {
+    for (const size_t k : shelf.slots) slots[k].offset = total;
+    total += ceil_div(max(shelf.size, 0), kSlotAlignment) * kSlotAlignment;
   }
   return total;
 }
@@ -233,18 +238,18 @@ Expr place_symbolic(std::vector<Slot>& slots) {
 }  // namespace
 
 std::vector<int32_t> execution_order(const loops::Program& program, const std::vector<Group>& groups,
-                                     const std::vector<std::vector<int32_t>>& before) {
-  const Liveness liveness(program, groups);
+                                     const std::vector<std::vector<int32_t>>& before, const Sizes& sizes) {
+  const Liveness liveness(program, groups, sizes);
   Order plain = list_order(liveness, before, false);
   Order greedy = list_order(liveness, before, true);
   return greedy.peak < plain.peak ? std::move(greedy.groups) : std::move(plain.groups);
 }
 
-void plan_memory(const loops::Program& program, Schedule& schedule) {
+void plan_memory(const loops::Program& program, Schedule& schedule, const Sizes& sizes) {
   schedule.slots = lifetimes(program, schedule);
   const bool fixed = std::all_of(schedule.slots.begin(), schedule.slots.end(),
                                  [](const Slot& s) { return s.size.is_constant(); });
-  schedule.arena_bytes = fixed ? place_fixed(schedule.slots) : place_symbolic(schedule.slots);
+  schedule.arena_bytes = fixed ? place_fixed(schedule.slots) : place_symbolic(schedule.slots, sizes);
 }
 
 }  // namespace stax::schedule

@@ -23,11 +23,12 @@ std::vector<std::vector<int32_t>> group_dependences(const std::vector<Group>& gr
 /// An order of execution that respects `before` and keeps the peak of live intermediates low: program order,
 /// unless a greedy choice by bytes freed does better. Positions into `groups`.
 std::vector<int32_t> execution_order(const loops::Program& program, const std::vector<Group>& groups,
-                                     const std::vector<std::vector<int32_t>>& before);
+                                     const std::vector<std::vector<int32_t>>& before, const Sizes& sizes);
 
 /// Fills in slots and arena_bytes: one slot for each intermediate that is not local, alive from its first to
-/// its last use, both included. Fixed sizes: greedy best fit, largest first. Symbolic sizes: slots follow one
-/// another, and one is used again only by a buffer that provably fits.
-void plan_memory(const loops::Program& program, Schedule& schedule);
+/// its last use, both included. Fixed sizes: greedy best fit, largest first. Symbolic sizes: shelves, one
+/// after another, of slots that are never alive together, each as large as its largest slot in the call at
+/// hand. Who shares a shelf is chosen by the hints.
+void plan_memory(const loops::Program& program, Schedule& schedule, const Sizes& sizes = {});
 
 }  // namespace stax::schedule

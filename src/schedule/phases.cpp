@@ -20,9 +20,9 @@ constexpr int64_t kFew = 32768;
 /// Beyond, a follower has at most this part of the points: it ends what a reduction began.
 constexpr int64_t kPart = 4;
 
-/// Points of ranges and reduction ranges; nothing where that depends on run-time sizes.
-std::optional<int64_t> points_of(const Group& g) {
-  return (product(g.ranges) * product(g.reduction_ranges)).constant();
+/// Points of ranges and reduction ranges.
+Expr points_of(const Group& g) {
+  return product(g.ranges) * product(g.reduction_ranges);
 }
 
 size_t member_count(const Group& g) {
@@ -42,8 +42,9 @@ std::string describe(const loops::Program& program, const Group& group) {
 
 class Joiner {
  public:
-  Joiner(const loops::Program& program, const Target& target, std::vector<Decision>& decisions)
-      : program_(program), target_(target), decisions_(decisions) {}
+  Joiner(const loops::Program& program, const Target& target, const Sizes& sizes,
+         std::vector<Decision>& decisions)
+      : program_(program), target_(target), sizes_(sizes), decisions_(decisions) {}
 
   std::vector<Group> run(const std::vector<std::vector<int32_t>>& before, std::vector<Group> groups) {
     std::vector<int32_t> position(program_.nodes.size(), -1);  // of each node's group in out_
@@ -73,7 +74,7 @@ class Joiner {
     if (first.external || follower.external) return false;
     if (static_cast<int32_t>(first.later.size()) + 1 >= target_.phases) return false;
     if (member_count(first) + follower.members.size() > kMaxNodesPerGroup) return false;
-    const std::optional<int64_t> all = points_of(first), more = points_of(follower);
+    const std::optional<int64_t> all = sizes_.hint(points_of(first)), more = sizes_.hint(points_of(follower));
     if (!all || !more || !reads_result_of(first, follower)) return false;
     return *more <= (*more <= kFew ? std::max<int64_t>(*all, 1) : *all / kPart);
   }
@@ -90,23 +91,27 @@ class Joiner {
   }
 
   void decide(const Group& first, const Group& follower) {
+    const bool fixed = points_of(first).is_constant() && points_of(follower).is_constant();
     decisions_.push_back({describe(program_, first), describe(program_, follower),
-                          "one kernel, the second once the first is done: saves a launch", true, 0});
+                          std::string("one kernel, the second once the first is done: saves a launch") +
+                              (fixed ? "" : ", and has few points by the hint"),
+                          true, 0});
   }
 
   const loops::Program& program_;
   const Target& target_;
+  const Sizes& sizes_;
   std::vector<Decision>& decisions_;
   std::vector<Group> out_;
 };
 
 }  // namespace
 
-std::vector<Group> join_phases(const loops::Program& program, const Target& target,
+std::vector<Group> join_phases(const loops::Program& program, const Target& target, const Sizes& sizes,
                                const std::vector<std::vector<int32_t>>& before, std::vector<Group> groups,
                                std::vector<Decision>& decisions) {
   if (target.phases <= 1) return groups;
-  return Joiner(program, target, decisions).run(before, std::move(groups));
+  return Joiner(program, target, sizes, decisions).run(before, std::move(groups));
 }
 
 }  // namespace stax::schedule

@@ -140,21 +140,23 @@ std::vector<BufferId> touched_buffers(const loops::Program& program, const Group
   return out;
 }
 
-Schedule make_schedule(const loops::Program& program, const Target& target) {
+Schedule make_schedule(const loops::Program& program, const Target& target, const Sizes& sizes) {
   Schedule out;
+  Chooser chooser(sizes);
   const auto before = dependences(program);
   std::vector<Group> groups;
-  for (const FusionGroup& fused : fuse(program, target, before, out.decisions)) {
-    groups.push_back(make_group(program, fused));
+  for (const FusionGroup& fused : fuse(program, target, sizes, before, out.decisions)) {
+    groups.push_back(make_group(program, fused, chooser));
     groups.back().local = local_buffers(program, groups.back());
   }
   std::vector<Group> ordered;
-  for (int32_t g : execution_order(program, groups, group_dependences(groups, before))) {
+  for (int32_t g : execution_order(program, groups, group_dependences(groups, before), sizes)) {
     ordered.push_back(std::move(groups[g]));
   }
-  out.groups = join_phases(program, target, before, std::move(ordered), out.decisions);
+  out.groups = join_phases(program, target, sizes, before, std::move(ordered), out.decisions);
   for (size_t g = 0; g < out.groups.size(); ++g) out.groups[g].name = group_name(program, out.groups[g], g);
-  plan_memory(program, out);
+  plan_memory(program, out, sizes);
+  out.choices = chooser.choices();
   return out;
 }
 

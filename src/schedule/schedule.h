@@ -6,6 +6,7 @@
 
 #include "device/target.h"
 #include "loops/program.h"
+#include "symbolic/sizes.h"
 
 namespace stax::schedule {
 
@@ -71,10 +72,11 @@ struct Schedule {
   std::vector<Slot> slots;
   Expr arena_bytes;
   std::vector<Decision> decisions;
+  std::vector<Choice> choices;  // that depend on sizes
 
   std::string str(const loops::Program& program) const;
 };
 
-Schedule make_schedule(const loops::Program& program, const Target& target);
+Schedule make_schedule(const loops::Program& program, const Target& target, const Sizes& sizes = {});
 
 }  // namespace stax::schedule

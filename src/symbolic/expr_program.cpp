@@ -27,16 +27,22 @@ int32_t ExprProgram::add(Expr e) {
     case ExprKind::floor_div:
     case ExprKind::mod:
     case ExprKind::min:
-    case ExprKind::max:
-      at = add(e.args()[0]);
-      for (const Expr operand : e.args().subspan(1)) {
-        const int32_t other = add(operand);
+    case ExprKind::max: {
+      std::vector<Expr> operands(e.args().begin(), e.args().end());
+      if (e.kind() == ExprKind::mul && operands[0].is_constant()) {
+        // Multiples of one product share it.
+        operands = {product(e.args().subspan(1)), operands[0]};
+      }
+      at = add(operands[0]);
+      for (size_t k = 1; k < operands.size(); ++k) {
+        const int32_t other = add(operands[k]);
         const int32_t stage = std::max(stages_[at], stages_[other]), to = fresh(0, stage);
         if (static_cast<size_t>(stage) >= steps_.size()) steps_.resize(static_cast<size_t>(stage) + 1);
         steps_[static_cast<size_t>(stage)].push_back({e.kind(), to, at, other});
         at = to;
       }
       break;
+    }
   }
   known_.emplace(e, at);
   return at;

@@ -6,6 +6,7 @@
 #include "loops/parse.h"
 #include "schedule/schedule.h"
 #include "schedule/verify.h"
+#include "symbolic/shape_env.h"
 
 namespace stax::schedule {
 namespace {
@@ -49,18 +50,61 @@ TEST(MemoryPlan, ShortLivedBuffersShareALargeOnesRoom) {
   EXPECT_EQ(s.arena_bytes, Expr(4032 + 64));
 }
 
-TEST(MemoryPlan, SymbolicSizesReuseOnlyWhatProvablyFits) {
+/// No two slots that are alive together overlap, and all lie in the arena, where s0, s1, ... have `values`.
+void expect_apart(const Schedule& s, const std::vector<int64_t>& values) {
+  const auto value = [&](Expr e) {
+    return evaluate(e, [&](Symbol symbol) { return values.at(static_cast<size_t>(symbol.number)); });
+  };
+  for (const Slot& a : s.slots) {
+    EXPECT_EQ(value(a.offset) % 64, 0);
+    EXPECT_LE(value(a.offset + a.size), value(s.arena_bytes));
+    for (const Slot& b : s.slots) {
+      if (a.buffer >= b.buffer || a.last < b.first || b.last < a.first) continue;
+      const bool apart =
+          value(a.offset + a.size) <= value(b.offset) || value(b.offset + b.size) <= value(a.offset);
+      EXPECT_TRUE(apart) << a.buffer << " and " << b.buffer << " at " << ::testing::PrintToString(values);
+    }
+  }
+}
+
+TEST(MemoryPlan, SymbolicSizesShareShelvesThatAreAsLargeAsNeeded) {
   const loops::Program p = chain({"s0", "s0", "s0", "s1"}, "bind s0 size 0 0\nbind s1 value 0 0\n");
   const Schedule s = schedule(p);
   ASSERT_EQ(s.slots.size(), 4u);
   EXPECT_EQ(s.slots[2].offset, s.slots[0].offset);  // as large as the first, which is free by then
-  EXPECT_NE(s.slots[3].offset, s.slots[1].offset);  // s1 may exceed s0
-  EXPECT_NE(s.slots[3].offset, s.slots[0].offset);
-  const auto value = [](Symbol symbol) { return int64_t{symbol.number == 0 ? 10 : 1000}; };
-  for (const Slot& slot : s.slots) {
-    EXPECT_EQ(evaluate(slot.offset, value) % 64, 0);
-    EXPECT_LE(evaluate(slot.offset + slot.size, value), evaluate(s.arena_bytes, value));
+  EXPECT_EQ(s.slots[3].offset, s.slots[1].offset);  // the larger of the two, whichever it is
+  for (const auto& sizes : {std::vector<int64_t>{10, 1000}, {1000, 10}, {0, 7}, {7, 0}, {16, 16}}) {
+    expect_apart(s, sizes);
   }
+  // Two shelves: s0, and the larger of s0 and s1; of 4 bytes an element, in multiples of 64.
+  const auto arena = [&](int64_t s0, int64_t s1) {
+    return evaluate(s.arena_bytes, [&](Symbol symbol) { return symbol.number == 0 ? s0 : s1; });
+  };
+  EXPECT_EQ(arena(10, 1000), 64 + 4032);
+  EXPECT_EQ(arena(1000, 10), 2 * 4032);
+}
+
+TEST(MemoryPlan, SymbolicSizesByTheirHints) {
+  ShapeEnv env;
+  for (const int64_t hint : {100, 1000, 10}) env.new_symbol(SymbolKind::size, hint, Interval::at_least(0));
+  const loops::Program p =
+      chain({"s0", "s1", "s2", "s0", "s2", "s1"}, "bind s0 size 0 0\nbind s1 value 0 0\nbind s2 value 1 0\n");
+  const Schedule s = make_schedule(p, {}, Sizes(env));
+  uint64_t seed = 1;
+  for (int round = 0; round < 50; ++round) {
+    std::vector<int64_t> sizes;
+    for (int k = 0; k < 3; ++k) {
+      seed = seed * 6364136223846793005u + 1442695040888963407u;
+      sizes.push_back(static_cast<int64_t>(seed >> 33) % (round % 2 ? 10 : 100000));
+    }
+    expect_apart(s, sizes);
+  }
+  // At the hints no less than the two that are alive at a time, and no more than two shelves of the largest.
+  const std::vector<int64_t> hints = {100, 1000, 10};
+  const int64_t arena =
+      evaluate(s.arena_bytes, [&](Symbol symbol) { return hints.at(static_cast<size_t>(symbol.number)); });
+  EXPECT_GE(arena, 4000 + 400);
+  EXPECT_LE(arena, 4032 + 4032);
 }
 
 TEST(MemoryPlan, OrderKeepsThePeakLow) {
