@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "loops/body.h"
+#include "symbolic/ranges.h"
 
 namespace stax::codegen {
 
@@ -39,17 +40,25 @@ struct KernelStatus {
 struct KernelPhase {
   Expr extent = 1;  // iterations that may run on different threads
   Expr grain = 1;   // hint: iterations worth handing to one thread at a time
+  Expr points = 0;  // of its loops, where known: few enough of them are left to one thread
 };
 
-/// How to call a kernel.
+/// Points that one thread computes in little more time than it takes to wake another.
+inline constexpr int64_t kGrainPoints = 32768;
+
+/// How to call a kernel. A call for which a number of points leaves 64 bits is refused.
 struct KernelInfo {
   std::string name;                      // exported symbol; the name of its group
   std::vector<loops::BufferId> buffers;  // arguments, in order
   std::vector<Symbol> symbols;           // size symbols whose run-time values it needs, in order
   Expr parallel_extent = 1;              // iterations that may run on different threads
   Expr grain = 1;                        // hint: iterations worth handing to one thread at a time
-  int64_t scratch_bytes = 0;             // of each thread
+  Expr scratch_bytes = 0;                // of each thread
   std::vector<KernelPhase> later;        // phases after that of parallel_extent
+  Expr points = 0;                       // as KernelPhase::points, for the first phase
+  /// What has to hold when it is launched instead of the next kernel for the same group; the last kernel of a
+  /// group has nothing here.
+  std::vector<Condition> when;
 };
 
 /// One kernel as text. `source` defines KernelInfo::name and what only it needs; a module is the shared

@@ -540,6 +540,7 @@ Explanation CompiledCore::explain(const Leaves& leaves, FunctionCall& call) cons
     out.decisions.push_back(
         fmt::format("{} {} and {}: {}", d.fused ? "fused" : "kept apart", d.first, d.second, d.reason));
   }
+  for (std::string& line : compiler::choices_in_words(*stages)) out.decisions.push_back(std::move(line));
   for (const codegen::KernelInfo& info : stages->infos) out.kernels.push_back(info.name);
   return out;
 }

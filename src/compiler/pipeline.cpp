@@ -21,6 +21,8 @@ using log::Channel;
 
 // Kernels that one host compiler run takes, where there are more than the machine has processors.
 constexpr size_t kKernelsPerModule = 12;
+// Further kernels for other sizes than the hint's, of one group and of all: each takes time to compile.
+constexpr size_t kMostFormsOfOne = 3, kMostForms = 12;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -36,9 +38,15 @@ void log_fusion(const schedule::Schedule& schedule) {
 }
 
 /// Kernels and their sources: as many modules as compile well at the same time.
-void emit_cpu(Stages& stages, const schedule::Target& target) {
+void emit_cpu(Stages& stages, const schedule::Target& target, const Sizes& sizes) {
+  size_t forms = kMostForms;
   for (const schedule::Group& group : stages.schedule.groups) {
-    if (!group.external) stages.kernels.push_back(codegen::make_kernel(stages.program, group, target));
+    if (group.external) continue;
+    const size_t most = 1 + std::min(forms, kMostFormsOfOne);
+    for (codegen::Kernel& kernel : codegen::make_kernels(stages.program, group, target, sizes, most)) {
+      if (!kernel.info.when.empty()) --forms;
+      stages.kernels.push_back(std::move(kernel));
+    }
   }
   const size_t count = stages.kernels.size();
   const auto processors = static_cast<size_t>(std::max(1, device::available_processors()));
@@ -52,11 +60,11 @@ void emit_cpu(Stages& stages, const schedule::Target& target) {
   }
 }
 
-void emit_cuda(Stages& stages, const schedule::Target& target) {
+void emit_cuda(Stages& stages, const schedule::Target& target, const Sizes& sizes) {
   for (const schedule::Group& group : stages.schedule.groups) {
     if (group.external) continue;
     const auto number = static_cast<int32_t>(stages.tiles.size());
-    stages.tiles.push_back(codegen::make_tile_kernel(stages.program, group, target, number));
+    stages.tiles.push_back(codegen::make_tile_kernel(stages.program, group, target, number, sizes));
     stages.sources.push_back(codegen::print_triton(stages.tiles.back()));
     stages.infos.push_back({.name = stages.tiles.back().name});
   }
@@ -115,17 +123,19 @@ Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& opti
       lowering::lower(ops::table(), stages.graph, env, cpu ? schedule::Target{} : target);
   stages.program = std::move(lowered.program);
   stages.results = std::move(lowered.results);
+  stages.choices = std::move(lowered.choices);
   if (options.backend == Backend::reference) {
     stages.target = "cpu:reference";
     return stages;
   }
   try {
-    stages.schedule = schedule::make_schedule(stages.program, target);
+    const Sizes sizes(env);
+    stages.schedule = schedule::make_schedule(stages.program, target, sizes);
     log_fusion(stages.schedule);
     if (target.kind == schedule::Target::Kind::cpu)
-      emit_cpu(stages, target);
+      emit_cpu(stages, target, sizes);
     else
-      emit_cuda(stages, target);
+      emit_cuda(stages, target, sizes);
   } catch (const Error& error) {
     if (options.strict_native) throw;
     stages.fallback = error.what();
@@ -165,6 +175,25 @@ Executables build(Stages& stages, const PipelineOptions& options) {
   return out;
 }
 
+std::vector<std::string> choices_in_words(const Stages& stages) {
+  std::vector<std::string> lines;
+  for (const auto* list : {&stages.choices, &stages.schedule.choices}) {
+    for (const Choice& c : *list) lines.push_back(c.what + ": " + c.reason);
+  }
+  for (const codegen::TileKernel& kernel : stages.tiles) {
+    for (const Choice& c : kernel.choices)
+      lines.push_back(fmt::format("{}: {}: {}", c.subject, c.what, c.reason));
+  }
+  for (const codegen::Kernel& kernel : stages.kernels) {
+    std::string when;
+    for (const Condition& c : kernel.info.when)
+      when += (when.empty() ? ", launched where " : " and ") + c.str();
+    for (const Choice& c : kernel.choices)
+      lines.push_back(fmt::format("{}{}: {}: {}", c.subject, when, c.what, c.reason));
+  }
+  return lines;
+}
+
 codegen::Plan plan_of(const Stages& stages) {
   return codegen::make_plan(stages.program, stages.schedule, stages.infos);
 }
@@ -172,8 +201,12 @@ codegen::Plan plan_of(const Stages& stages) {
 std::string stage_text(const Stages& stages, std::string_view stage) {
   if (stage == "graph") return stages.graph.str();
   if (stage == "loops") return stages.program.str();
-  if (stage == "schedule") return stages.schedule.str(stages.program);
   std::string text;
+  if (stage == "schedule") {
+    text = stages.schedule.str(stages.program);
+    for (const std::string& line : choices_in_words(stages)) text += "# " + line + "\n";
+    return text;
+  }
   if (stage == "kernels") {
     for (const codegen::Kernel& kernel : stages.kernels) text += kernel.str();
     return text;

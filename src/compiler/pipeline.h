@@ -38,8 +38,10 @@ struct Stages {
   loops::Program program;
   std::vector<lowering::ResultView> results;  // parallel to the graph's outputs
   schedule::Schedule schedule;
-  std::vector<codegen::Kernel> kernels;    // parallel to the groups that are not external, for a CPU
-  std::vector<codegen::TileKernel> tiles;  // the same for a GPU
+  std::vector<Choice> choices;  // of lowering, that depend on sizes
+  std::vector<codegen::Kernel>
+      kernels;  // of the groups that are not external, one or several each, for a CPU
+  std::vector<codegen::TileKernel> tiles;  // one each for a GPU
   std::vector<std::string> sources;        // one for each run of the host compiler
   std::vector<codegen::KernelInfo> infos;  // parallel to kernels
   std::vector<int32_t> source_of;          // parallel to kernels: position in sources
@@ -69,6 +71,9 @@ Executables build(Stages& stages, const PipelineOptions& options);
 
 /// The plan with its kernels not loaded: for show.
 codegen::Plan plan_of(const Stages& stages);
+
+/// What was chosen by the sizes in lowering, scheduling and for the kernels, and why, a line each.
+std::vector<std::string> choices_in_words(const Stages& stages);
 
 /// One stage as text: "graph", "loops", "schedule", "kernels", "cpp", "triton" or "plan". UserError for
 /// another name.

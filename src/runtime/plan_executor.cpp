@@ -80,16 +80,24 @@ struct LaunchContext {
 void launch_with_scratch(const LaunchContext& c, long begin, long end) {
   const int64_t pointer_bytes = (c.buffer_count + 1) * static_cast<int64_t>(sizeof(void*));
   const int64_t scratch = (c.scratch_bytes + 63) / 64 * 64, total = scratch + pointer_bytes;
+  const auto run = [&](std::byte* memory) {
+    void** pointers = reinterpret_cast<void**>(memory + scratch);
+    std::copy_n(c.buffers, c.buffer_count, pointers);
+    pointers[c.buffer_count] = memory;
+    c.entry(pointers, c.sizes, c.scalars, c.status, begin, end);
+  };
+  constexpr int64_t kOnStack = 16 << 10;
+  if (total <= kOnStack) {
+    alignas(64) std::byte memory[kOnStack];
+    return run(memory);
+  }
   struct Block {
     device::CpuAllocator* allocator;
     int64_t bytes;
     std::byte* data = static_cast<std::byte*>(allocator->allocate(bytes));
     ~Block() { allocator->deallocate(data, bytes); }
   } block{c.allocator, total};
-  void** pointers = reinterpret_cast<void**>(block.data + scratch);
-  std::copy_n(c.buffers, c.buffer_count, pointers);
-  pointers[c.buffer_count] = block.data;
-  c.entry(pointers, c.sizes, c.scalars, c.status, begin, end);
+  run(block.data);
 }
 
 void launch_part(void* context, int64_t begin, int64_t end) {
@@ -132,7 +140,7 @@ class PlanExecutor::Run {
           allocate_output(step.index);
           break;
         case Step::Kind::launch:
-          launch(plan_.kernels[step.index]);
+          launch(chosen(step.index));
           break;
         case Step::Kind::external:
           call_external(step.index);
@@ -163,6 +171,8 @@ class PlanExecutor::Run {
   int64_t symbol_value(Symbol symbol) const;
   void check_input(int32_t k) const;
   void allocate_output(int32_t k);
+  const PreparedKernel& chosen(int32_t k) const;
+  int64_t grain_of(const PreparedPhase& phase) const;
   void launch(const PreparedKernel& kernel);
   void call_external(int32_t k);
   void call_dynamic(int32_t k);
@@ -206,6 +216,7 @@ void PlanExecutor::Run::start() {
   }
   if (plan_.fixed()) return;
   bind_symbols();
+  if (!in_.symbols.empty()) return;
   size_t total = 0;
   for (const PreparedOutput& o : plan_.outputs) total += 2 * o.sizes.size();
   out_.numbers.clear();
@@ -279,6 +290,7 @@ void PlanExecutor::Run::allocate_output(int32_t k) {
     t.strides = o.fixed_strides;
     return;
   }
+  if (!in_.symbols.empty()) return;
   const auto copy = [&](const std::vector<NumberId>& ids) {
     const size_t from = out_.numbers.size();
     for (NumberId id : ids) out_.numbers.push_back(number(id));
@@ -288,20 +300,47 @@ void PlanExecutor::Run::allocate_output(int32_t k) {
   t.strides = copy(o.strides);
 }
 
+/// The first kernel from number `k` on that is made for the sizes of this call.
+const PreparedKernel& PlanExecutor::Run::chosen(int32_t k) const {
+  const auto fits = [this](const PreparedKernel& kernel) {
+    for (const PreparedKernel::Asked& c : kernel.when) {
+      if (!holds(c.relation, number(c.left), number(c.right))) return false;
+    }
+    return true;
+  };
+  while (!fits(plan_.kernels[k])) ++k;
+  return plan_.kernels[k];
+}
+
+int64_t PlanExecutor::Run::grain_of(const PreparedPhase& phase) const {
+  const SeldomNumber& n = phase.grain;
+  if (n.from.empty()) return std::max<int64_t>(1, n.value);
+  std::vector<int64_t> registers(n.program.initial().begin(), n.program.initial().end());
+  for (const auto& [id, at] : n.from) registers[static_cast<size_t>(at)] = number(id);
+  return n.program.run(registers.data()) ? std::max<int64_t>(1, registers[static_cast<size_t>(n.at)]) : 1;
+}
+
 void PlanExecutor::Run::launch(const PreparedKernel& kernel) {
   void** pointers = frame_.pointers.data() + kernel.first_argument;
   for (int32_t k = 0; k < kernel.arguments; ++k) pointers[k] = frame_.base[kernel.buffers[k]];
   long* sizes = frame_.sizes.data() + kernel.first_size;
   for (size_t k = 0; k < kernel.symbols.size(); ++k) sizes[k] = number(kernel.symbols[k]);
-  LaunchContext context{kernel.entry,         pointers,
-                        kernel.arguments,     sizes,
-                        in_.scalars.data(),   reinterpret_cast<long*>(&status_),
-                        kernel.scratch_bytes, plan_.machine.allocator};
+  LaunchContext context{kernel.entry,
+                        pointers,
+                        kernel.arguments,
+                        sizes,
+                        in_.scalars.data(),
+                        reinterpret_cast<long*>(&status_),
+                        number(kernel.scratch_bytes),
+                        plan_.machine.allocator};
   int64_t first = 0;
   for (const PreparedPhase& phase : kernel.phases) {
-    const int64_t extent = number(phase.extent), grain = std::max<int64_t>(1, number(phase.grain));
+    const int64_t extent = number(phase.extent), points = number(phase.points);
     if (extent <= 0) continue;
-    if (extent <= grain || plan_.machine.pool->size() == 1) {
+    const bool one_thread =
+        plan_.machine.pool->size() == 1 || (points > 0 && points <= codegen::kGrainPoints);
+    const int64_t grain = one_thread ? extent : grain_of(phase);
+    if (extent <= grain) {
       launch_part(&context, first, first + extent);
     } else {
       plan_.machine.pool->parallel_for(first, first + extent, grain, &launch_part, &context);

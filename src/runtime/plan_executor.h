@@ -35,7 +35,8 @@ struct RunInputs {
   std::span<const loops::Constant> scalars;  // parallel to Plan::scalars
   std::span<const int64_t> integers = {};    // for SymbolBinding::Part::value
   /// Values of the size symbols, by their numbers: where given, the caller has checked the inputs, whose
-  /// sizes and strides are not looked at.
+  /// sizes and strides are not looked at, and knows the sizes and strides of the outputs, which are not
+  /// given.
   std::span<const int64_t> symbols = {};
 };
 

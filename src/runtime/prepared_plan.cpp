@@ -40,6 +40,18 @@ std::vector<bool> with_memory(const codegen::Plan& plan) {
   return out;
 }
 
+SeldomNumber seldom(PreparedPlan& p, Expr e) {
+  SeldomNumber out;
+  if (e.is_constant()) {
+    out.value = e.value();
+    return out;
+  }
+  out.at = out.program.add(e);
+  for (const auto& [symbol, at] : out.program.symbols())
+    out.from.emplace_back(p.numbers.add(Expr(symbol)), at);
+  return out;
+}
+
 void prepare_kernels(PreparedPlan& p) {
   const std::vector<bool> has_memory = with_memory(p.plan);
   for (const codegen::PlanKernel& k : p.plan.kernels) {
@@ -51,11 +63,15 @@ void prepare_kernels(PreparedPlan& p) {
     }
     out.buffers = k.info.buffers;
     for (Symbol s : k.info.symbols) out.symbols.push_back(p.numbers.add(Expr(s)));
-    out.phases.push_back({p.numbers.add(k.info.parallel_extent), p.numbers.add(k.info.grain)});
-    for (const codegen::KernelPhase& phase : k.info.later) {
-      out.phases.push_back({p.numbers.add(phase.extent), p.numbers.add(phase.grain)});
+    const auto add_phase = [&](Expr extent, Expr points, Expr grain) {
+      out.phases.push_back({p.numbers.add(extent), p.numbers.add(points), seldom(p, grain)});
+    };
+    add_phase(k.info.parallel_extent, k.info.points, k.info.grain);
+    for (const codegen::KernelPhase& phase : k.info.later) add_phase(phase.extent, phase.points, phase.grain);
+    out.scratch_bytes = p.numbers.add(k.info.scratch_bytes);
+    for (const Condition& c : k.info.when) {
+      out.when.push_back({c.relation, p.numbers.add(c.left), p.numbers.add(c.right)});
     }
-    out.scratch_bytes = k.info.scratch_bytes;
     p.pointers += out.arguments;
     p.sizes += static_cast<int32_t>(out.symbols.size());
     p.kernels.push_back(std::move(out));

@@ -41,8 +41,18 @@ struct PreparedSlot {
   NumberId offset = 0;
 };
 
+/// A number that few calls need: evaluated when it is.
+struct SeldomNumber {
+  int64_t value = 0;  // where the program is empty
+  ExprProgram program;
+  int32_t at = 0;  // its register
+  std::vector<std::pair<NumberId, int32_t>>
+      from;  // symbols among the numbers of the call, and their registers
+};
+
 struct PreparedPhase {
-  NumberId extent = 0, grain = 0;
+  NumberId extent = 0, points = 0;
+  SeldomNumber grain;
 };
 
 struct PreparedKernel {
@@ -52,7 +62,12 @@ struct PreparedKernel {
   std::vector<loops::BufferId> buffers;
   std::vector<NumberId> symbols;
   std::vector<PreparedPhase> phases;
-  int64_t scratch_bytes = 0;
+  NumberId scratch_bytes = 0;
+  struct Asked {
+    Relation relation;
+    NumberId left, right;
+  };
+  std::vector<Asked> when;  // unless all hold, the next kernel is launched instead
 };
 
 /// What a dynamic call gives: registers of symbols, and the stage of the numbers that are known then.

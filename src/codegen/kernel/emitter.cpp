@@ -159,7 +159,7 @@ Emitter::Emitter(const loops::Program& program, const schedule::Group& group, co
   env_.assign(flat.body.size(), -1);
   for (const Inst& inst : flat.body)
     if (inst.buffer >= 0) argument(inst.buffer, loops::info(inst.op).kind == OpKind::store);
-  find_varying();
+  varies_ = varying(flat, layout);
 }
 
 int32_t Emitter::argument(loops::BufferId buffer, bool written) {
@@ -171,22 +171,6 @@ int32_t Emitter::argument(loops::BufferId buffer, bool written) {
   }
   if (written) kernel_.written[it->second] = true;
   return it->second;
-}
-
-void Emitter::find_varying() {
-  varies_.assign(flat_.body.size(), false);
-  if (layout_.along == VectorAlong::nothing) return;
-  for (size_t i = 0; i < flat_.body.size(); ++i) {
-    const Inst& inst = flat_.body[i];
-    bool varies = inst.op != OpCode::check_index && inst.index.contains(layout_.vector);
-    for (ValueId a : inst.args) varies = varies || varies_[a];
-    for (ValueId a : inst.indirect) varies = varies || varies_[a];
-    if (loops::info(inst.op).kind == OpKind::reduce) {
-      if (layout_.along == VectorAlong::reduction) varies = false;
-    }
-    if (inst.op == OpCode::result && !varies_[inst.args[0]]) varies = false;
-    varies_[i] = varies;
-  }
 }
 
 Statement& Emitter::add(Statement statement) {
@@ -246,6 +230,14 @@ void Emitter::vector_loop(Symbol symbol, Expr lo, Expr hi, const Body& body, con
     partial_ = false;
   };
   if (extent && *extent <= 0) return;
+  if (layout_.one_vector && symbol == layout_.vector) {
+    Statement block{.action = Action::block};
+    in(block.body, [&] {
+      add({.action = Action::let, .index = lo, .symbol = symbol});
+      tail_part(hi - lo);
+    });
+    return void(add(std::move(block)));
+  }
   if (aligned != nullptr) {
     // A partial vector up to a boundary, full vectors while there are any, a partial vector.
     Statement outer{.action = Action::loop, .index = lo, .end = hi, .step = 0, .symbol = symbol};
@@ -323,13 +315,13 @@ Symbol Emitter::let(Expr value) {
   return symbol;
 }
 
-int32_t Emitter::array(DType dtype, int64_t elements, bool scratch) {
+int32_t Emitter::array(DType dtype, Expr elements, bool scratch) {
   const int32_t pointer = static_cast<int32_t>(kernel_.arguments.size()) + numbering_.arrays++;
   Statement s{
-      .action = Action::array, .dtype = dtype, .count = elements, .pointer = pointer, .partial = scratch};
+      .action = Action::array, .dtype = dtype, .pointer = pointer, .index = elements, .partial = scratch};
   if (scratch) {
-    s.number = Constant::of(kernel_.info.scratch_bytes);
-    kernel_.info.scratch_bytes += (elements * std::max<int64_t>(itemsize(dtype), 1) + 63) / 64 * 64;
+    s.end = kernel_.info.scratch_bytes;
+    kernel_.info.scratch_bytes += ceil_div(elements * std::max<int64_t>(itemsize(dtype), 1), 64) * 64;
   }
   add(std::move(s));
   return pointer;
@@ -526,6 +518,12 @@ void Emitter::emit_store(ValueId id, const Inst& inst) {
     s.aligned = apart && *apart % layout_.lanes == 0;
   }
   add(std::move(s));
+}
+
+void Emitter::emit_unmasked(ValueId id) {
+  Inst inst = flat_.body[id];
+  inst.args.resize(inst.op == OpCode::load ? 0 : 1);
+  inst.op == OpCode::load ? emit_load(id, inst) : emit_store(id, inst);
 }
 
 void Emitter::emit(ValueId id) {

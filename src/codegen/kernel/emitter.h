@@ -47,7 +47,7 @@ class Emitter {
   void vector_loop(Symbol symbol, Expr lo, Expr hi, const Body& body, const Statement* aligned = nullptr);
   Symbol fresh() { return Symbol{SymbolKind::block, numbering_.next_symbol++}; }
   Symbol let(Expr value);
-  int32_t array(DType dtype, int64_t elements, bool scratch = false);
+  int32_t array(DType dtype, Expr elements, bool scratch = false);
 
   // Vectors
   Var define(Statement statement);  // numbers its result
@@ -68,6 +68,8 @@ class Emitter {
   void unbind(loops::ValueId id) { env_[id] = -1; }
   /// Emits one instruction that is neither reduction nor scan; its operands are bound.
   void emit(loops::ValueId id);
+  /// Emits a load or store whose mask holds.
+  void emit_unmasked(loops::ValueId id);
   /// The access of a load or store, without the value.
   Statement access_of(const loops::Inst& inst);
   bool varies(loops::ValueId id) const { return varies_[id]; }
@@ -80,7 +82,6 @@ class Emitter {
   Expr at(Expr e) const { return offset_ == 0 ? e : substitute(e, shifted_, Expr(shifted_) + Expr(offset_)); }
 
  private:
-  void find_varying();
   void full_vectors(Symbol symbol, Expr hi, const Body& body);
   void emit_load(loops::ValueId id, const loops::Inst& inst);
   void emit_store(loops::ValueId id, const loops::Inst& inst);

@@ -1,10 +1,15 @@
 #include "codegen/kernel/kernel.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <deque>
 #include <memory>
 #include <set>
 
 #include "codegen/kernel/emitter.h"
 #include "codegen/kernel/passes.h"
+#include "schedule/forms.h"
 #include "support/check.h"
 
 namespace stax::codegen {
@@ -129,25 +134,19 @@ void collect_symbols(const std::vector<Statement>& list, std::set<Symbol>& symbo
   }
 }
 
-/// Work worth a thread: about this many elements.
-constexpr int64_t kGrainElements = 32768;
-
 Expr grain_of(const schedule::Group& group, const Layout& layout, Expr points, int32_t processors) {
-  int64_t all = 1;
-  for (Expr e : group.ranges) all *= std::max<int64_t>(1, likely_extent(e));
-  for (Expr e : group.reduction_ranges) all *= std::max<int64_t>(1, likely_extent(e));
-  const int64_t each = std::max<int64_t>(1, all / std::max<int64_t>(1, likely_extent(points)));
-  int64_t grain = std::max<int64_t>(1, kGrainElements / each);
+  Expr each = product(group.reduction_ranges);  // points of the group for each of the domain
+  for (size_t d = static_cast<size_t>(layout.domain); d < layout.order.size(); ++d)
+    each *= group.ranges[static_cast<size_t>(layout.order[d])];
+  Expr grain = max(1, floor_div(kGrainPoints, max(1, each)));
   // Threads that share a row take whole runs of it.
   if (!layout.shares_vector) return grain;
-  int64_t least = 64;
+  Expr least = 64;
   if (layout.block > 0) {
     // Memory gives long runs of a row faster: no more parts than threads, up to a block.
-    const int64_t part = (likely_extent(points) + processors - 1) / std::max(1, processors);
-    least = std::max<int64_t>(512, std::min(part, layout.block));
+    least = max(512, min(ceil_div(points, std::max(1, processors)), layout.block_step));
   }
-  grain = (std::max(grain, least) + 63) / 64 * 64;
-  return grain;
+  return ceil_div(max(grain, least), 64) * 64;
 }
 
 /// A loop nest of a kernel, decided up to its statements.
@@ -159,17 +158,15 @@ struct Planned {
 };
 
 /// Writes its statements to `body`; returns the points of its parallel domain.
-Expr write(Planned& n, std::vector<Statement>& body) {
-  Passes passes(n.group, n.flat, n.layout, *n.emitter);
+Expr write(Planned& n, const schedule::Target& target, Chooser& chooser, std::vector<Statement>& body) {
+  Passes passes(n.group, n.flat, n.layout, target, chooser, *n.emitter);
   Nest nest(n.group, n.flat, n.layout, *n.emitter, passes);
   n.emitter->in(body, [&] { nest.write(); });
   return nest.points();
 }
 
-}  // namespace
-
 Kernel make_kernel(const loops::Program& program, const schedule::Group& group,
-                   const schedule::Target& target) {
+                   const schedule::Target& target, Chooser& chooser) {
   STAX_ASSERT(!group.external, "group {} is an external call, not a kernel", group.name);
   Kernel kernel;
   kernel.info.name = group.name;
@@ -180,9 +177,10 @@ Kernel make_kernel(const loops::Program& program, const schedule::Group& group,
   for (size_t k = 0; k <= group.later.size(); ++k) {
     const schedule::Group& nest = k == 0 ? group : group.later[k - 1];
     FlatGroup flat = flatten(program, nest);
-    Layout layout = make_layout(program, nest, flat, target);
+    Layout layout = make_layout(program, nest, flat, target, chooser);
     nests.push_back({nest, std::move(flat), std::move(layout), nullptr});
   }
+  kernel.index_bits = schedule::index_width(program, group, target, chooser).bits;
   Numbering numbering;
   for (Planned& n : nests) {
     n.emitter = std::make_unique<Emitter>(program, n.group, n.flat, n.layout, kernel, numbering);
@@ -190,9 +188,10 @@ Kernel make_kernel(const loops::Program& program, const schedule::Group& group,
   for (size_t k = 0; k < nests.size(); ++k) {
     Planned& n = nests[k];
     std::vector<Statement> body;
-    const Expr points = write(n, body);
+    const Expr points = write(n, target, chooser, body);
     const KernelPhase phase{n.layout.serial ? Expr(1) : points,
-                            grain_of(n.group, n.layout, points, target.processors)};
+                            grain_of(n.group, n.layout, points, target.processors),
+                            product(n.group.ranges) * product(n.group.reduction_ranges)};
     if (k > 0) {
       kernel.later.push_back({n.layout.lanes, std::move(body)});
       kernel.info.later.push_back(phase);
@@ -202,6 +201,7 @@ Kernel make_kernel(const loops::Program& program, const schedule::Group& group,
     kernel.body = std::move(body);
     kernel.info.parallel_extent = phase.extent;
     kernel.info.grain = phase.grain;
+    kernel.info.points = phase.points;
   }
   std::set<Symbol> symbols;
   collect_symbols(kernel.body, symbols);
@@ -211,7 +211,45 @@ Kernel make_kernel(const loops::Program& program, const schedule::Group& group,
     for (const KernelPhase& p : kernel.info.later) collect_symbols(p.extent, symbols);
   }
   kernel.info.symbols.assign(symbols.begin(), symbols.end());
+  kernel.choices = chooser.choices();
+  for (Choice& c : kernel.choices) c.subject = kernel.info.name;
   return kernel;
+}
+
+}  // namespace
+
+Kernel make_kernel(const loops::Program& program, const schedule::Group& group,
+                   const schedule::Target& target, const Sizes& sizes) {
+  Chooser chooser(sizes);
+  return make_kernel(program, group, target, chooser);
+}
+
+std::vector<Kernel> make_kernels(const loops::Program& program, const schedule::Group& group,
+                                 const schedule::Target& target, const Sizes& sizes, size_t most) {
+  // Each run of the choices that met questions for the launch leaves its turns to those that follow.
+  std::deque<std::vector<bool>> paths{{}};
+  std::vector<Kernel> kernels;
+  while (!paths.empty() && kernels.size() < most) {
+    const std::vector<bool> path = paths.front();
+    paths.pop_front();
+    Chooser chooser(sizes, path);
+    schedule::Group named = group;
+    if (!kernels.empty()) named.name += fmt::format("_form{}", kernels.size());
+    kernels.push_back(make_kernel(program, named, target, chooser));
+    std::vector<bool> answers;
+    for (const Chooser::Question& q : chooser.questions()) {
+      kernels.back().info.when.push_back(q.answer ? q.condition : q.condition.negated());
+      if (answers.size() >= path.size()) {
+        paths.push_back(answers);
+        paths.back().push_back(!q.answer);
+      }
+      answers.push_back(q.answer);
+    }
+  }
+  // What the first decides by itself is right for every size.
+  kernels.front().info.when.clear();
+  std::rotate(kernels.begin(), kernels.begin() + 1, kernels.end());
+  return kernels;
 }
 
 }  // namespace stax::codegen

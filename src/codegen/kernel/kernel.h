@@ -14,6 +14,7 @@
 #include "loops/body.h"
 #include "loops/program.h"
 #include "schedule/schedule.h"
+#include "symbolic/sizes.h"
 
 namespace stax::codegen {
 
@@ -55,7 +56,7 @@ enum class Action : uint8_t {
   extract,  // symbol = lane 0 of args[0] (int64)
   set,      // symbol = index, symbol defined before
   room,     // symbol = elements from element `index` of `pointer` to the next vector boundary, 1 to lanes
-  array,    // array `pointer` of `count` elements: local, or (partial) at byte `number` of the scratch
+  array,    // array `pointer` of `index` elements: local, or (partial) at byte `end` of the scratch
   block,    // { body }
   loop,  // for (symbol = index; symbol < end; symbol += step) body; open loops leave out the initialisation
   when,  // if (index < end) body else other
@@ -106,13 +107,19 @@ struct Kernel {
   std::vector<DType> scalars;    // of the program
   std::vector<Statement> body;
   std::vector<LaterNest> later;  // parallel to info.later
+  int32_t index_bits = 64;       // of what counts points and finds elements
+  std::vector<Choice> choices;   // that depend on sizes
 
   /// The statements as text, one a line, indented.
   std::string str() const;
 };
 
-/// Decides the kernel for a group of loop nodes.
+/// Decides the kernel for a group of loop nodes, one that is right for every size.
 Kernel make_kernel(const loops::Program& program, const schedule::Group& group,
-                   const schedule::Target& target);
+                   const schedule::Target& target, const Sizes& sizes = {});
+
+/// The same, after up to `most` - 1 others, which are faster where their KernelInfo::when holds.
+std::vector<Kernel> make_kernels(const loops::Program& program, const schedule::Group& group,
+                                 const schedule::Target& target, const Sizes& sizes, size_t most);
 
 }  // namespace stax::codegen

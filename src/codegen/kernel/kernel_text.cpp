@@ -62,7 +62,7 @@ std::string head(const Statement& s) {
     case Action::prefetch:
       return text + fmt::format(" p{}[{}]", s.pointer, s.index.str());
     case Action::array:
-      return text + fmt::format(" p{}[{}]{}", s.pointer, s.count, s.partial ? " scratch" : "");
+      return text + fmt::format(" p{}[{}]{}", s.pointer, s.index.str(), s.partial ? " scratch" : "");
     case Action::loop:
       return text + fmt::format(" {}{} < {} step {}", s.symbol.str(), s.open ? "" : " = " + s.index.str(),
                                 s.end.str(), s.step.str());

@@ -2,15 +2,17 @@
 
 #include <algorithm>
 
+#include "codegen/kernel/prefix.h"
+
 namespace stax::codegen {
 
 using loops::Inst;
 using loops::OpCode;
 using loops::OpKind;
+using loops::ValueId;
 
 namespace {
 
-constexpr int64_t kGuessedExtent = 256;
 /// Rows of a reduction from which its accumulators are kept in arrays over a block of columns, so that each
 /// row is read in long runs.
 constexpr int64_t kLongColumn = 32;
@@ -24,22 +26,22 @@ bool is_access(const Inst& inst) {
 }
 
 /// Points of the loops that an access depends on: the elements it touches.
-int64_t touched(const Inst& inst, const schedule::Group& group) {
-  int64_t n = 1;
+Expr touched(const Inst& inst, const schedule::Group& group) {
+  Expr n = 1;
   auto visit = [&](SymbolKind kind, const std::vector<Expr>& ranges) {
     for (size_t k = 0; k < ranges.size(); ++k)
-      if (inst.index.contains(Symbol{kind, static_cast<int32_t>(k)})) n *= likely_extent(ranges[k]);
+      if (inst.index.contains(Symbol{kind, static_cast<int32_t>(k)})) n *= ranges[k];
   };
   visit(SymbolKind::index, group.ranges);
   visit(SymbolKind::reduction, group.reduction_ranges);
   return n;
 }
 
-class Chooser {
+class LayoutMaker {
  public:
-  Chooser(const loops::Program& program, const schedule::Group& group, const FlatGroup& flat,
-          const schedule::Target& target)
-      : program_(program), group_(group), flat_(flat), target_(target) {}
+  LayoutMaker(const loops::Program& program, const schedule::Group& group, const FlatGroup& flat,
+              const schedule::Target& target, Chooser& chooser)
+      : program_(program), group_(group), flat_(flat), target_(target), choose_(chooser) {}
 
   Layout run() {
     choose_vector();
@@ -51,20 +53,22 @@ class Chooser {
   }
 
  private:
+  int64_t likely(Expr e) const { return choose_.sizes().likely(e); }
+
   /// Bytes that become vector loads and stores when vectors run along `symbol`, less what that costs.
   double score(Symbol symbol, Expr extent) const {
     double total = 0;
     for (const Inst& inst : flat_.body) {
       if (!is_access(inst)) continue;
       const double bytes =
-          static_cast<double>(touched(inst, group_)) * itemsize(program_.buffers[inst.buffer].dtype);
+          static_cast<double>(likely(touched(inst, group_))) * itemsize(program_.buffers[inst.buffer].dtype);
       const auto stride = stride_of(inst.index, symbol);
       if (!stride) continue;
       if (stride->is(1)) total += bytes * (inst.op == OpCode::load ? 1.0 : 1.5);
       if (stride->is(0)) total += bytes * 0.5;
     }
     const double vector = target_.vector_bytes / 4.0;
-    const double n = static_cast<double>(likely_extent(extent));
+    const double n = static_cast<double>(likely(extent));
     if (n < vector) total *= n / vector;
     return total;
   }
@@ -126,7 +130,6 @@ class Chooser {
 
   /// Where some access runs along another dimension u, u comes next to the vector dimension, in tiles.
   void choose_tile() {
-    if (likely_extent(group_.ranges[layout_.vector.number]) < kTile) return;
     for (const Inst& inst : flat_.body) {
       if (!is_access(inst)) continue;
       const auto along = stride_of(inst.index, layout_.vector);
@@ -134,7 +137,11 @@ class Chooser {
       for (size_t at = 0; at < layout_.order.size(); ++at) {
         const int32_t u = layout_.order[at];
         const auto stride = stride_of(inst.index, Symbol{SymbolKind::index, u});
-        if (!stride || !stride->is(1) || likely_extent(group_.ranges[u]) < 8) continue;
+        if (!stride || !stride->is(1)) continue;
+        const bool worthwhile =
+            choose_.likely(ge(group_.ranges[layout_.vector.number], kTile), "tiles", "no tiles") &&
+            choose_.likely(ge(group_.ranges[u], 8), "tiles", "no tiles");
+        if (!worthwhile) continue;
         layout_.order.erase(layout_.order.begin() + static_cast<std::ptrdiff_t>(at));
         layout_.order.push_back(u);
         layout_.tile = kTile;
@@ -145,12 +152,22 @@ class Chooser {
 
   void choose_lanes() {
     int64_t largest = 1;
-    for (const Inst& inst : flat_.body) {
-      if (loops::info(inst.op).kind != OpKind::store)
+    // What only tells where a loop ends is in none of its vectors.
+    Assumptions inside;
+    const auto prefix = find_prefix(flat_, layout_);
+    for (const ValueId id : prefix ? prefix->conditions : std::vector<ValueId>()) inside.set(id, true);
+    const std::vector<bool> counts = needed(flat_, inside), varies = varying(flat_, layout_);
+    for (size_t i = 0; i < flat_.body.size(); ++i) {
+      const Inst& inst = flat_.body[i];
+      if (!inside.empty() && (!counts[i] || inside.answer(static_cast<ValueId>(i)))) continue;
+      // A size as a value is the same in all lanes.
+      const bool is_size = !varies[i] && inst.op == OpCode::index_value;
+      if (loops::info(inst.op).kind != OpKind::store && !is_size)
         largest = std::max(largest, itemsize(loops::compute_dtype(inst.dtype)));
       if (inst.op == OpCode::reduce_argmax || inst.op == OpCode::reduce_argmin) largest = 8;
       if (!is_access(inst)) continue;
-      const bool masked = inst.args.size() > (inst.op == OpCode::load ? 0u : 1u);
+      const bool masked =
+          inst.args.size() > (inst.op == OpCode::load ? 0u : 1u) && !inside.mask(inst).value_or(false);
       const auto stride =
           layout_.along == VectorAlong::nothing ? Expr(0) : stride_of(inst.index, layout_.vector);
       // What has an index of its own in every lane holds these as int64.
@@ -159,9 +176,14 @@ class Chooser {
     }
     // Rows that fill half a vector at most: the shorter vector needs no mask, and its lanes merge sooner.
     if (layout_.along == VectorAlong::reduction &&
-        likely_extent(group_.reduction_ranges[layout_.vector.number]) <= target_.vector_bytes / 8)
+        choose_.likely(le(group_.reduction_ranges[layout_.vector.number], target_.vector_bytes / 8),
+                       "short vectors", "full vectors"))
       largest = 8;
     layout_.lanes = static_cast<int>(std::max<int64_t>(2, target_.vector_bytes / largest));
+    if (layout_.along != VectorAlong::reduction || flat_.has_scan) return;
+    const Condition fits = le(group_.reduction_ranges[layout_.vector.number], layout_.lanes);
+    layout_.one_vector = !fits.left.is_constant() && choose_.near(fits) &&
+                         choose_.required(fits, "a vector for each row", "several vectors for each row");
   }
 
   void choose_domain() {
@@ -169,49 +191,70 @@ class Chooser {
     const int32_t outer =
         static_cast<int32_t>(layout_.order.size()) - (layout_.along == VectorAlong::iteration);
     const int32_t limit = layout_.tile > 0 ? std::max(outer - 1, 1) : outer;
-    int64_t points = 1;
-    while (layout_.domain < limit && points < enough)
-      points *= likely_extent(group_.ranges[layout_.order[layout_.domain++]]);
-    layout_.shares_vector = layout_.along == VectorAlong::iteration && layout_.tile == 0 && points < enough;
+    Expr points = 1;
+    const auto few = [&] {
+      return choose_.likely(lt(points, enough), "threads share further loops",
+                            "threads share the outer loops");
+    };
+    while (layout_.domain < limit && few()) points *= group_.ranges[layout_.order[layout_.domain++]];
+    layout_.shares_vector = layout_.along == VectorAlong::iteration && layout_.tile == 0 && few();
     if (layout_.shares_vector) layout_.domain = static_cast<int32_t>(layout_.order.size());
     layout_.serial = flat_.has_atomic;
   }
 
   void choose_memory() {
-    int64_t bytes = 0;
-    bool constant = true;
+    Expr bytes = 0;
     for (const Inst& inst : flat_.body)
       if (is_access(inst)) bytes += touched(inst, group_) * itemsize(program_.buffers[inst.buffer].dtype);
-    for (Expr e : group_.ranges) constant = constant && e.is_constant();
-    for (Expr e : group_.reduction_ranges) constant = constant && e.is_constant();
     // What others left in the caches, and what was read, push results out before all of it is full.
-    layout_.stream = constant && bytes > target_.cache_bytes / 2;
-    int64_t rows = 1;
-    for (Expr e : group_.reduction_ranges) rows *= likely_extent(e);
-    if (layout_.along == VectorAlong::iteration && flat_.passes > 0 && rows >= kLongColumn &&
-        likely_extent(group_.ranges[layout_.vector.number]) > layout_.lanes) {
-      const int64_t vectors = kBlockBytes / target_.vector_bytes;
-      const int64_t cached = kCachedBytes / (rows * target_.vector_bytes);
-      layout_.block = layout_.lanes * (flat_.passes > 1 ? std::clamp<int64_t>(cached, 4, vectors) : vectors);
-    }
+    layout_.stream = choose_.at_launch(gt(bytes, target_.cache_bytes / 2), "results go past the caches",
+                                       "results go through the caches");
+    if (layout_.along != VectorAlong::iteration || flat_.passes == 0) return;
+    const Expr rows = product(group_.reduction_ranges);
+    const Expr columns = group_.ranges[layout_.vector.number];
+    constexpr const char *kBlock = "accumulators of a block of columns in arrays",
+                         *kRegisters = "accumulators in registers";
+    if (!choose_.at_launch(ge(rows, kLongColumn), kBlock, kRegisters) ||
+        !choose_.at_launch(gt(columns, layout_.lanes), kBlock, kRegisters))
+      return;
+    const int64_t vectors = kBlockBytes / target_.vector_bytes;
+    Expr together = vectors;
+    if (flat_.passes > 1)
+      together = max(4, min(floor_div(kCachedBytes / target_.vector_bytes, max(rows, 1)), vectors));
+    layout_.block_step = together * layout_.lanes;
+    layout_.block = layout_.block_step.constant().value_or(vectors * layout_.lanes);
   }
 
   const loops::Program& program_;
   const schedule::Group& group_;
   const FlatGroup& flat_;
   const schedule::Target& target_;
+  Chooser& choose_;
   Layout layout_;
 };
 
 }  // namespace
 
-int64_t likely_extent(Expr extent) {
-  return extent.constant().value_or(kGuessedExtent);
+std::vector<bool> varying(const FlatGroup& flat, const Layout& layout) {
+  std::vector<bool> out(flat.body.size(), false);
+  if (layout.along == VectorAlong::nothing) return out;
+  for (size_t i = 0; i < flat.body.size(); ++i) {
+    const Inst& inst = flat.body[i];
+    bool varies = inst.op != OpCode::check_index && inst.index.contains(layout.vector);
+    for (ValueId a : inst.args) varies = varies || out[a];
+    for (ValueId a : inst.indirect) varies = varies || out[a];
+    if (loops::info(inst.op).kind == OpKind::reduce) {
+      if (layout.along == VectorAlong::reduction) varies = false;
+    }
+    if (inst.op == OpCode::result && !out[inst.args[0]]) varies = false;
+    out[i] = varies;
+  }
+  return out;
 }
 
 Layout make_layout(const loops::Program& program, const schedule::Group& group, const FlatGroup& flat,
-                   const schedule::Target& target) {
-  return Chooser(program, group, flat, target).run();
+                   const schedule::Target& target, Chooser& chooser) {
+  return LayoutMaker(program, group, flat, target, chooser).run();
 }
 
 }  // namespace stax::codegen

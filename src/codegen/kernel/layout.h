@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/kernel/flat.h"
+#include "symbolic/sizes.h"
 
 namespace stax::codegen {
 
@@ -20,14 +21,16 @@ struct Layout {
   bool shares_vector = false;  // ... all of them, the vector dimension included
   int32_t tile = 0;            // vector dimension cut in tiles outside the dimension before it; 0: not
   int64_t block = 0;           // iterations whose accumulators live in arrays; 0: in registers
+  Expr block_step;             // as many of them are done together
+  bool one_vector = false;     // the vector dimension, along a reduction, has no more elements than a vector
   bool stream = false;         // results are too large for the caches
   bool serial = false;         // one thread only
 };
 
-Layout make_layout(const loops::Program& program, const schedule::Group& group, const FlatGroup& flat,
-                   const schedule::Target& target);
+/// By instruction: whether its value may differ between the lanes of a vector.
+std::vector<bool> varying(const FlatGroup& flat, const Layout& layout);
 
-/// The extent if constant, otherwise a guess.
-int64_t likely_extent(Expr extent);
+Layout make_layout(const loops::Program& program, const schedule::Group& group, const FlatGroup& flat,
+                   const schedule::Target& target, Chooser& chooser);
 
 }  // namespace stax::codegen

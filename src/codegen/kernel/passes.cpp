@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "schedule/forms.h"
 #include "support/check.h"
 
 namespace stax::codegen {
@@ -19,8 +20,7 @@ namespace {
 constexpr int64_t kPartElements = 16384;
 /// The same where a lane sees every row.
 constexpr int64_t kPartRows = 512;
-constexpr int64_t kRowBytes = 256 << 10;   // kept values of one row
-constexpr int64_t kLocalBytes = 16 << 10;  // of these, in local arrays
+constexpr int64_t kLocalBytes = 16 << 10;  // kept values of one row in local arrays
 
 bool is_extremum(OpCode op) {
   return op == OpCode::reduce_argmax || op == OpCode::reduce_argmin;
@@ -42,8 +42,15 @@ bool is_expensive(const Inst& inst) {
 
 }  // namespace
 
-Passes::Passes(const schedule::Group& group, const FlatGroup& flat, const Layout& layout, Emitter& emitter)
-    : group_(group), flat_(flat), layout_(layout), e_(emitter), ready_(flat.body.size()) {}
+Passes::Passes(const schedule::Group& group, const FlatGroup& flat, const Layout& layout,
+               const schedule::Target& target, Chooser& chooser, Emitter& emitter)
+    : group_(group),
+      flat_(flat),
+      layout_(layout),
+      target_(target),
+      choose_(chooser),
+      e_(emitter),
+      ready_(flat.body.size()) {}
 
 void Passes::prepare() {
   if (layout_.block > 0) return choose_held();
@@ -78,8 +85,7 @@ Passes::Ids Passes::collect(const Ids& roots) const {
   for (ValueId r : roots) needed[r] = true;
   for (size_t i = flat_.body.size(); i-- > 0;) {
     if (!needed[i] || is_leaf(static_cast<ValueId>(i))) continue;
-    for (ValueId a : flat_.body[i].args) needed[a] = true;
-    for (ValueId a : flat_.body[i].indirect) needed[a] = true;
+    for (ValueId a : assumed_.operands(flat_.body, static_cast<ValueId>(i))) needed[a] = true;
   }
   Ids ids, stores;
   for (size_t i = 0; i < flat_.body.size(); ++i) {
@@ -96,7 +102,7 @@ bool Passes::is_long_sum(ValueId id) const {
 }
 
 int32_t Passes::copies(const Ids& ids, const Ids& folds) const {
-  if (layout_.along != VectorAlong::reduction || folds.empty()) return 1;
+  if (layout_.along != VectorAlong::reduction || folds.empty() || layout_.one_vector) return 1;
   int32_t cost = 0;
   for (ValueId id : ids) {
     cost += is_expensive(flat_.body[id]) ? 16 : 1;
@@ -125,13 +131,6 @@ const Inst* Passes::streamed(int32_t p) const {
 /// Values over the reduction that a later pass needs again and that cost much go to an array of one row.
 void Passes::choose_kept() {
   if (layout_.along != VectorAlong::reduction || flat_.passes < 2) return;
-  int64_t row = layout_.lanes;
-  for (Expr extent : group_.reduction_ranges) {
-    if (!extent.is_constant()) return;
-    row *= extent.value();
-  }
-  row += layout_.lanes * row / std::max<int64_t>(1, group_.reduction_ranges[layout_.vector.number].value());
-  row /= layout_.lanes;  // an upper bound: every inner row rounded up to vectors
   std::vector<bool> expensive(flat_.body.size());
   for (size_t i = 0; i < flat_.body.size(); ++i) {
     const Inst& inst = flat_.body[i];
@@ -152,12 +151,26 @@ void Passes::choose_kept() {
     for (ValueId r : roots(p, true)) visit(r);
     before.insert(now.begin(), now.end());
   }
-  int64_t bytes = 0;
+  const Expr row = row_elements();
+  Expr bytes = 0;
   for (ValueId id : chosen) {
     bytes += row * itemsize(flat_.body[id].dtype);
-    if (bytes > kRowBytes) break;
-    kept_[id] = e_.array(flat_.body[id].dtype, row, bytes > kLocalBytes);
+    if (schedule::row_form(bytes, target_, choose_) == schedule::RowForm::recomputed) break;
+    const auto most = choose_.sizes().ranges().interval(bytes).upper;
+    const bool local = most && *most <= kLocalBytes;
+    const Expr elements =
+        local && !row.is_constant() ? Expr(*choose_.sizes().ranges().interval(row).upper) : row;
+    kept_[id] = e_.array(flat_.body[id].dtype, elements, !local);
   }
+}
+
+/// Elements of a row array: every inner row is rounded up to vectors.
+Expr Passes::row_elements() const {
+  Expr outer = 1;
+  for (size_t d = 0; d + 1 < layout_.reduction_order.size(); ++d) outer *= reduction_extent(d);
+  const int64_t lanes = layout_.lanes;
+  if (layout_.one_vector) return outer * lanes;
+  return outer * (ceil_div(reduction_extent(layout_.reduction_order.size() - 1), lanes) * Expr(lanes));
 }
 
 /// Position in a row array of the vector at hand.
@@ -167,6 +180,7 @@ Expr Passes::row_index() const {
     outer = outer * reduction_extent(d) + reduction_symbol(d);
   const size_t last = layout_.reduction_order.size() - 1;
   const int64_t lanes = layout_.lanes;
+  if (layout_.one_vector) return outer * lanes + reduction_symbol(last);
   return outer * (ceil_div(reduction_extent(last), lanes) * Expr(lanes)) + reduction_symbol(last);
 }
 
@@ -293,7 +307,7 @@ void Passes::finish(ValueId id) {
     return bind_results(id, position, value);
   }
   std::vector<Var> parts = a.value;
-  if (a.outer >= 0) parts = {a.outer};
+  if (a.outer >= 0) parts = {e_.compute(OpCode::add, dtype, {a.outer, sum_of_copies(a, dtype)})};
   while (parts.size() > 1) {
     std::vector<Var> half;
     for (size_t k = 0; k + 1 < parts.size(); k += 2)
@@ -314,19 +328,35 @@ void Passes::cell() {
   for (ValueId id : collect(stores)) e_.emit(id);
 }
 
+/// The innermost loop that may be longer than `limit` values of a sum, whatever the sizes of a call are.
 void Passes::plan_parts(bool long_sums, int64_t limit) {
   parts_at_ = -1;
   if (!long_sums) return;
-  int64_t inside = 1;
+  const Ranges ranges = choose_.sizes().ranges();
+  Expr inside = 1;
   for (size_t d = layout_.reduction_order.size(); d-- > 0;) {
-    const int64_t extent = likely_extent(reduction_extent(d));
-    if (extent * inside > limit || (!reduction_extent(d).is_constant() && d == 0)) {
+    const bool vector = layout_.one_vector && d + 1 == layout_.reduction_order.size();
+    const Expr all = (vector ? Expr(layout_.lanes) : reduction_extent(d)) * inside;
+    const auto most = ranges.interval(all).upper;
+    if (!most || *most > limit) {
       parts_at_ = static_cast<int32_t>(d);
-      part_ = std::max<int64_t>(1, limit / std::max<int64_t>(1, inside));
+      part_ =
+          std::max<int64_t>(1, limit / std::max<int64_t>(1, ranges.interval(inside).upper.value_or(limit)));
       return;
     }
-    inside *= extent;
+    inside = all;
   }
+}
+
+Var Passes::sum_of_copies(const Accumulator& a, DType dtype) {
+  std::vector<Var> parts = a.value;
+  while (parts.size() > 1) {
+    std::vector<Var> half;
+    for (size_t k = 0; k + 1 < parts.size(); k += 2)
+      half.push_back(e_.compute(OpCode::add, dtype, {parts[k], parts[k + 1]}));
+    parts = half;
+  }
+  return parts[0];
 }
 
 void Passes::pass(int32_t p) {
@@ -341,7 +371,15 @@ void Passes::pass(int32_t p) {
       e_.emit(id);
     }
   }
-  const int32_t n = copies(over, reduce);
+  Rows rows{.pass = p, .ids = over, .folds = reduce};
+  if (!reduce.empty()) rows.prefix = find_prefix(flat_, layout_);
+  if (rows.prefix) {
+    for (ValueId id : rows.prefix->conditions) assumed_.set(id, true);
+    for (ValueId id : collect(roots(p, true)))
+      if (flat_.over_reduction[id]) rows.ids_inside.push_back(id);
+    assumed_.clear();
+  }
+  const int32_t n = rows.copies = copies(rows.prefix ? rows.ids_inside : over, reduce);
   const bool vectors = layout_.along == VectorAlong::reduction;
   prefetches_ = vectors && p == std::min(1, flat_.passes - 1) && !reduce.empty() && layout_.stream;
   plan_parts(std::any_of(reduce.begin(), reduce.end(), [&](ValueId id) { return is_long_sum(id); }),
@@ -359,11 +397,9 @@ void Passes::pass(int32_t p) {
       for (Var v : a.value) e_.assign(v, zero);
     });
   };
-  auto flush = [&] {
+  auto flush = [&](Expr) {
     long_sums([&](Accumulator& a, DType dtype) {
-      Var sum = a.value[0];
-      for (size_t k = 1; k < a.value.size(); ++k) sum = e_.compute(OpCode::add, dtype, {sum, a.value[k]});
-      e_.assign(a.outer, e_.compute(OpCode::add, dtype, {a.outer, sum}));
+      e_.assign(a.outer, e_.compute(OpCode::add, dtype, {a.outer, sum_of_copies(a, dtype)}));
     });
   };
   if (layout_.reduction_order.empty()) {
@@ -371,17 +407,67 @@ void Passes::pass(int32_t p) {
     for (ValueId id : reduce) finish(id);
     return;
   }
-  const Symbol last = reduction_symbol(layout_.reduction_order.size() - 1);
+  unrolled_ = vectors && !rows.prefix && n > 1 ? n * layout_.lanes : 1;
   nest(
-      0,
-      [&](Expr lo, Expr hi) {
-        if (vectors) return vector_rows(p, over, reduce, n, lo, hi);
-        e_.loop(last, lo, hi, 1, [&] { body_once(over, reduce, 0); });
-      },
-      reset, flush);
+      0, [&](Expr lo, Expr hi) { this->rows(rows, lo, hi); }, reset, flush);
   for (ValueId id : over)
     if (kept_.count(id)) ready_[id] = true;
   for (ValueId id : reduce) finish(id);
+}
+
+/// True where all that the points beyond the prefix would fold is the identity.
+bool Passes::folds_nothing(const Rows& rows) const {
+  const auto is_identity = [&](ValueId fold) {
+    const Inst& inst = flat_.body[fold];
+    if (is_extremum(inst.op)) return false;
+    ValueId v = inst.args[0];
+    while (assumed_.chosen(flat_.body[v]) >= 0) v = assumed_.chosen(flat_.body[v]);
+    const loops::Constant identity = identity_of(inst.op, flat_.body[inst.args[0]].dtype);
+    return flat_.body[v].op == OpCode::constant && flat_.body[v].constant.bits == identity.bits;
+  };
+  const auto has_effect = [&](ValueId id) {
+    return is_store(flat_.body[id].op) || flat_.body[id].op == OpCode::check_index || kept_.count(id) > 0;
+  };
+  return std::ranges::all_of(rows.folds, is_identity) && std::ranges::none_of(rows.ids, has_effect);
+}
+
+void Passes::rows(const Rows& rows, Expr lo, Expr hi) {
+  if (!rows.prefix) return run_rows(rows, rows.ids, lo, hi);
+  const auto assume = [&](bool answer) {
+    for (ValueId id : rows.prefix->conditions) assumed_.set(id, answer);
+  };
+  const Expr end = e_.let(max(lo, min(hi, e_.at(rows.prefix->end))));
+  assume(true);
+  run_rows(rows, rows.ids_inside, lo, end);
+  assume(false);
+  if (!folds_nothing(rows)) {
+    Ids outside;
+    for (ValueId id : collect(roots(rows.pass, true)))
+      if (flat_.over_reduction[id]) outside.push_back(id);
+    run_rows(rows, outside, end, hi);
+  }
+  assumed_.clear();
+}
+
+void Passes::run_rows(const Rows& rows, const Ids& ids, Expr lo, Expr hi) {
+  if (layout_.along == VectorAlong::reduction)
+    return vector_rows(rows.pass, ids, rows.folds, rows.copies, lo, hi);
+  e_.loop(reduction_symbol(layout_.reduction_order.size() - 1), lo, hi, 1,
+          [&] { body_once(ids, rows.folds, 0); });
+}
+
+/// One instruction, where the answers of some comparisons are known.
+void Passes::emit(ValueId id) {
+  const Inst& inst = flat_.body[id];
+  if (const auto answer = assumed_.answer(id)) {
+    return e_.bind(id, e_.constant(DType::boolean, loops::Constant::of(int64_t{*answer})));
+  }
+  if (const ValueId value = assumed_.chosen(inst); value >= 0) return e_.bind(id, e_.value(value));
+  const auto on = assumed_.mask(inst);
+  if (!on) return e_.emit(id);
+  if (*on) return e_.emit_unmasked(id);
+  if (inst.op == OpCode::load)
+    e_.bind(id, e_.constant(inst.dtype, identity_of(OpCode::reduce_sum, inst.dtype)));
 }
 
 void Passes::vector_rows(int32_t p, const Ids& ids, const Ids& reduce, int32_t n, Expr lo, Expr hi) {
@@ -395,8 +481,8 @@ void Passes::vector_rows(int32_t p, const Ids& ids, const Ids& reduce, int32_t n
   Expr from = lo;
   if (n > 1) {
     const Expr step = lanes * n;
-    from = lo + floor_div(hi - lo, step) * step;
-    if (!from.is_constant()) from = e_.let(from);
+    from = runs_end_.value_or(lo + floor_div(hi - lo, step) * step);
+    if (!runs_end_ && !from.is_constant()) from = e_.let(from);
     e_.loop(r, lo, from, step, [&] {
       for (int32_t k = 0; k < n; ++k) {
         e_.shift(r, k * lanes);
@@ -418,7 +504,7 @@ void Passes::body_once(const Ids& ids, const Ids& reduce, int32_t copy) {
     } else if (is_scan(inst.op)) {
       scan(id);
     } else if (inst.op != OpCode::result) {
-      e_.emit(id);
+      emit(id);
       if (kept != kept_.end()) e_.store_array(kept->second, inst.dtype, row_index(), e_.value(id));
     }
   }
@@ -449,7 +535,7 @@ void Passes::prefetch_ahead(Symbol next, int64_t distance) {
 }
 
 void Passes::nest(size_t depth, const std::function<void(Expr, Expr)>& innermost, const Emitter::Body& reset,
-                  const Emitter::Body& flush) {
+                  const std::function<void(Expr)>& flush) {
   const Expr extent = reduction_extent(depth);
   auto level = [&](Expr lo, Expr hi) {
     if (depth + 1 == layout_.reduction_order.size()) return innermost(lo, hi);
@@ -458,12 +544,46 @@ void Passes::nest(size_t depth, const std::function<void(Expr, Expr)>& innermost
   if (static_cast<int32_t>(depth) != parts_at_) return level(0, extent);
   const Symbol x = e_.fresh();
   const Expr step = part_;
-  const bool even = extent.constant() && *extent.constant() % part_ == 0;
-  e_.loop(x, 0, extent, step, [&] {
-    reset();
-    level(x, even ? Expr(x) + step : Expr(e_.let(min(Expr(x) + step, extent))));
-    flush();
+  if (depth > 0) {
+    const bool even = extent.constant() && *extent.constant() % part_ == 0;
+    return e_.loop(x, 0, extent, step, [&] {
+      flush(1);
+      reset();
+      level(x, even ? Expr(x) + step : Expr(e_.let(min(Expr(x) + step, extent))));
+    });
+  }
+  // What the last part adds is added to the others in the end, so that a short loop does nothing more.
+  const auto flush_before = [&](Expr end) {
+    Statement when{.action = Action::when, .index = end, .end = extent};
+    e_.in(when.body, [&] {
+      flush(x);
+      reset();
+    });
+    e_.add(std::move(when));
+  };
+  if (extent.is_constant()) {
+    const bool even = extent.value() % part_ == 0;
+    return e_.loop(x, 0, extent, step, [&] {
+      const Expr end = even ? Expr(x) + step : Expr(e_.let(min(Expr(x) + step, extent)));
+      level(x, end);
+      flush_before(end);
+    });
+  }
+  // Where the first part ends is the same for all cells, and computed before them.
+  const Symbol end = e_.let(min(step, extent));
+  const bool runs = unrolled_ > 1 && layout_.reduction_order.size() == 1;
+  const auto runs_end = [&](Expr from) { return from + floor_div(Expr(end) - from, unrolled_) * unrolled_; };
+  if (runs) runs_end_ = e_.let(runs_end(0));
+  Statement loop{.action = Action::loop, .index = 0, .end = extent, .step = 0, .symbol = x};
+  e_.in(loop.body, [&] {
+    level(x, end);
+    flush_before(end);
+    e_.add({.action = Action::set, .index = end, .symbol = x});
+    e_.add({.action = Action::set, .index = min(Expr(end) + step, extent), .symbol = end});
+    if (runs) e_.add({.action = Action::set, .index = runs_end(x), .symbol = runs_end_->symbol()});
   });
+  e_.add(std::move(loop));
+  runs_end_.reset();
 }
 
 // ---- Passes of a block ----
@@ -497,8 +617,9 @@ void Passes::choose_held() {
 
 void Passes::block(Expr lo, Expr hi) {
   const Symbol x = e_.fresh();
-  e_.loop(x, lo, hi, layout_.block, [&] {
-    const Expr end = e_.let(min(Expr(x) + Expr(layout_.block), hi));
+  const Expr step = layout_.block_step.is_constant() ? layout_.block_step : Expr(e_.let(layout_.block_step));
+  e_.loop(x, lo, hi, step, [&] {
+    const Expr end = e_.let(min(Expr(x) + step, hi));
     std::fill(ready_.begin(), ready_.end(), false);
     for (int32_t p = 0; p < flat_.passes; ++p) {
       block_pass(p, x, end);
@@ -529,7 +650,7 @@ void Passes::block_pass(int32_t p, Expr lo, Expr hi) {
   for (ValueId id : running) {
     const Accumulator& a = accumulators_.at(id);
     fill(a.array, id, lo, hi);
-    if (a.outer_array >= 0) fill(a.outer_array, id, lo, hi);
+    if (a.outer_array >= 0 && parts_at_ > 0) fill(a.outer_array, id, lo, hi);
     if (a.position_array >= 0)
       e_.loop(v, lo, hi, layout_.lanes, [&] {
         e_.store_array(a.position_array, DType::int64, Expr(v) - lo, e_.constant(DType::int64, {0}));
@@ -539,18 +660,33 @@ void Passes::block_pass(int32_t p, Expr lo, Expr hi) {
     for (ValueId id : reduce)
       if (is_long_sum(id)) fill(accumulators_.at(id).array, id, lo, hi);
   };
-  auto flush = [&] {
+  const auto for_sums = [&](auto visit) {
     for (ValueId id : reduce) {
       if (!is_long_sum(id)) continue;
       const Accumulator& a = accumulators_.at(id);
       const DType dtype = flat_.body[id].dtype;
-      e_.loop(v, lo, hi, layout_.lanes, [&] {
-        const Expr at = Expr(v) - lo;
-        const Var sum = e_.load_array(a.outer_array, dtype, at), part = e_.load_array(a.array, dtype, at);
-        e_.store_array(a.outer_array, dtype, at, e_.compute(OpCode::add, dtype, {sum, part}));
-      });
+      e_.loop(v, lo, hi, layout_.lanes, [&] { visit(a, dtype, Expr(v) - lo); });
     }
   };
+  const auto add_parts = [&](int32_t Accumulator::*to) {
+    for_sums([&](const Accumulator& a, DType dtype, Expr at) {
+      const Var sum = e_.load_array(a.outer_array, dtype, at), part = e_.load_array(a.array, dtype, at);
+      e_.store_array(a.*to, dtype, at, e_.compute(OpCode::add, dtype, {sum, part}));
+    });
+  };
+  /// The part that starts at 0 is the first.
+  const auto flush = [&](Expr start) {
+    if (start.is(1)) return add_parts(&Accumulator::outer_array);
+    Statement when{.action = Action::when, .index = 0, .end = start};
+    e_.in(when.body, [&] { add_parts(&Accumulator::outer_array); });
+    e_.in(when.other, [&] {
+      for_sums([&](const Accumulator& a, DType dtype, Expr at) {
+        e_.store_array(a.outer_array, dtype, at, e_.load_array(a.array, dtype, at));
+      });
+    });
+    e_.add(std::move(when));
+  };
+  unrolled_ = 1;
   const bool simple = running.size() == reduce.size() && ids.size() <= 8;
   const Symbol last = reduction_symbol(layout_.reduction_order.size() - 1);
   nest(
@@ -565,10 +701,12 @@ void Passes::block_pass(int32_t p, Expr lo, Expr hi) {
         if (!(from == end)) e_.loop(last, from, end, 1, [&] { block_rows(ids, reduce, lo, hi, 1); });
       },
       reset, flush);
-  if (parts_at_ < 0) {
-    // The sum was not cut: what was added is the whole of it.
-    for (ValueId id : reduce)
-      if (is_long_sum(id)) accumulators_.at(id).outer_array = accumulators_.at(id).array;
+  if (parts_at_ == 0) {
+    Statement when{.action = Action::when, .index = part_, .end = reduction_extent(0)};
+    e_.in(when.body, [&] { add_parts(&Accumulator::array); });
+    e_.add(std::move(when));
+  } else if (parts_at_ > 0) {
+    add_parts(&Accumulator::array);
   }
   for (ValueId id : reduce) {
     ready_[id] = true;
@@ -598,8 +736,7 @@ void Passes::emit_in_block(const Ids& ids, Expr lo) {
     const Accumulator& a = accumulators_.at(source);
     const DType dtype = flat_.body[flat_.body[source].args[0]].dtype;
     const bool position = is_extremum(flat_.body[source].op) && inst.op != OpCode::result;
-    const int32_t array = position ? a.position_array : a.outer_array >= 0 ? a.outer_array : a.array;
-    e_.bind(id, e_.load_array(array, position ? DType::int64 : dtype, at));
+    e_.bind(id, e_.load_array(position ? a.position_array : a.array, position ? DType::int64 : dtype, at));
   }
 }
 

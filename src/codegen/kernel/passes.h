@@ -5,13 +5,16 @@
 #include <map>
 
 #include "codegen/kernel/emitter.h"
+#include "codegen/kernel/prefix.h"
+#include "symbolic/sizes.h"
 
 namespace stax::codegen {
 
 /// Writes everything a cell computes, pass by pass.
 class Passes {
  public:
-  Passes(const schedule::Group& group, const FlatGroup& flat, const Layout& layout, Emitter& emitter);
+  Passes(const schedule::Group& group, const FlatGroup& flat, const Layout& layout,
+         const schedule::Target& target, Chooser& chooser, Emitter& emitter);
 
   /// Declares the arrays that cells or blocks use; once, before the loops around them.
   void prepare();
@@ -42,11 +45,25 @@ class Passes {
 
   // Passes of a cell
   void pass(int32_t p);
+  /// The innermost loop of a pass: ids_inside and `copies` for the points below the end of `prefix`.
+  struct Rows {
+    int32_t pass = 0, copies = 1;
+    Ids ids, folds;
+    std::optional<Prefix> prefix;
+    Ids ids_inside;
+  };
+  void rows(const Rows& rows, Expr lo, Expr hi);
+  void run_rows(const Rows& rows, const Ids& ids, Expr lo, Expr hi);
   void vector_rows(int32_t p, const Ids& ids, const Ids& folds, int32_t copies, Expr lo, Expr hi);
+  bool folds_nothing(const Rows& rows) const;
   void body_once(const Ids& ids, const Ids& folds, int32_t copy);
+  /// The loops over the reduction from `depth` on. Long sums are cut: `flush` puts a part aside, of which it
+  /// is told where it starts in the loop that is cut (1 where that is not known), `reset` begins the next.
   void nest(size_t depth, const std::function<void(Expr, Expr)>& innermost, const Emitter::Body& reset,
-            const Emitter::Body& flush);
+            const std::function<void(Expr)>& flush);
   void plan_parts(bool long_sums, int64_t limit);
+  Var sum_of_copies(const Accumulator& a, DType dtype);
+  void emit(loops::ValueId id);
 
   // Passes of a block
   void block_pass(int32_t p, Expr lo, Expr hi);
@@ -65,6 +82,7 @@ class Passes {
   void choose_kept();
   void choose_held();
   Expr row_index() const;
+  Expr row_elements() const;
   void prefetch_next_cell();
   void prefetch_ahead(Symbol next, int64_t distance);
   Symbol reduction_symbol(size_t depth) const {
@@ -77,7 +95,10 @@ class Passes {
   const schedule::Group& group_;
   const FlatGroup& flat_;
   const Layout& layout_;
+  const schedule::Target& target_;
+  Chooser& choose_;
   Emitter& e_;
+  Assumptions assumed_;
   std::map<loops::ValueId, Accumulator> accumulators_;
   std::map<loops::ValueId, int32_t>
       kept_;  // values over the reduction that later passes read from a row array
@@ -85,7 +106,9 @@ class Passes {
   std::vector<bool> ready_;                 // in its array, at this point of the kernel
   int32_t parts_at_ = -1;                   // reduction loop that is cut in parts for long sums
   int64_t part_ = 0;
-  bool prefetches_ = false;  // in the pass at hand
+  int64_t unrolled_ = 1;          // elements of the pass at hand that one step of its unrolled loop takes
+  std::optional<Expr> runs_end_;  // where that loop ends, if that is known already
+  bool prefetches_ = false;       // in the pass at hand
 };
 
 }  // namespace stax::codegen

@@ -113,7 +113,13 @@ class PlanBuilder {
     } else {
       STAX_ASSERT(next_kernel_ < kernels_.size(), "[plan] no kernel for group {}", group.name);
       plan_.instructions.push_back(Launch{static_cast<int32_t>(plan_.kernels.size())});
-      plan_.kernels.push_back({std::move(kernels_[next_kernel_++]), nullptr});
+      for (bool last = false; !last;) {
+        STAX_ASSERT(next_kernel_ < kernels_.size(), "[plan] group {} has no kernel for all sizes",
+                    group.name);
+        KernelInfo& info = kernels_[next_kernel_++];
+        last = info.when.empty();
+        plan_.kernels.push_back({std::move(info), nullptr, last});
+      }
     }
     for (BufferId b : used) {
       const BufferRole role = program_.buffers[b].role;

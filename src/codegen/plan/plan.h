@@ -32,7 +32,7 @@ struct AllocateOutput {
   loops::BufferId buffer = -1;
 };
 struct Launch {
-  int32_t kernel = 0;  // position in Plan::kernels
+  int32_t kernel = 0;  // position in Plan::kernels, of the first of those for a group
 };
 struct CallExternal {
   int32_t call = 0;  // position in Plan::externals
@@ -58,6 +58,8 @@ using Instruction = std::variant<BindSymbol, CheckInput, AllocateArena, Allocate
 struct PlanKernel {
   KernelInfo info;
   KernelEntry entry = nullptr;
+  bool last =
+      true;  // otherwise the next kernel of the plan is launched instead where info.when does not hold
 };
 
 /// A call of a function of src/kernels.
@@ -89,7 +91,7 @@ struct Plan {
 };
 
 /// The plan of a scheduled program. `kernels` describes the groups that are not external, in execution
-/// order; an internal error if they are not as many.
+/// order, each by all its kernels; an internal error if they are not as many.
 Plan make_plan(const loops::Program& program, const schedule::Schedule& schedule,
                std::vector<KernelInfo> kernels);
 

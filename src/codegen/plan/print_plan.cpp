@@ -69,11 +69,22 @@ class Printer {
   }
   void write(const AllocateOutput& i) { line("{}", empty_strided(i.buffer)); }
   void write(const Launch& i) {
-    const KernelInfo& k = plan_.kernels[i.kernel].info;
+    for (size_t k = static_cast<size_t>(i.kernel);; ++k) {
+      const PlanKernel& kernel = plan_.kernels[k];
+      std::string when;
+      for (const Condition& c : kernel.info.when) when += (when.empty() ? "" : " and ") + c.str();
+      const bool only = kernel.last && static_cast<size_t>(i.kernel) == k;
+      if (!only)
+        line("{}:", kernel.last ? "else" : (static_cast<size_t>(i.kernel) == k ? "if " : "elif ") + when);
+      launch(kernel.info, only ? "" : "    ");
+      if (kernel.last) return;
+    }
+  }
+  void launch(const KernelInfo& k, std::string_view indent) {
     std::string args;
     for (loops::BufferId b : k.buffers) args += name(b) + ", ";
     for (Symbol s : k.symbols) args += s.str() + ", ";
-    line("{}.run({}{})", k.name, args, k.parallel_extent.str());
+    line("{}{}.run({}{})", indent, k.name, args, k.parallel_extent.str());
   }
   void write(const CallExternal& i) {
     const PlanExternal& call = plan_.externals[i.call];

@@ -4,6 +4,7 @@
 #include "codegen/kernel/emitter.h"
 #include "codegen/tile/tiling.h"
 #include "loops/analysis.h"
+#include "schedule/forms.h"
 #include "support/check.h"
 
 namespace stax::codegen {
@@ -36,7 +37,6 @@ class TileBuilder {
     }
     find_along();
     declare_pointers();
-    decide_index_width();
   }
 
   void run() {
@@ -115,27 +115,6 @@ class TileBuilder {
       if (kernel_.pointers[k].buffer == buffer) return static_cast<int32_t>(k);
     STAX_ASSERT(false, "kernel {} has no argument for buffer {}", kernel_.name,
                 program_.buffers[buffer].name);
-  }
-
-  /// 32-bit indices where every offset that an access reaches, and every index that is computed, is proved to
-  /// fit.
-  void decide_index_width() {
-    constexpr int64_t kLimit = int64_t{1} << 31;
-    Ranges ranges;
-    auto bound = [&](SymbolKind kind, const std::vector<Expr>& extents) {
-      for (size_t k = 0; k < extents.size(); ++k)
-        ranges.set_extent({kind, static_cast<int32_t>(k)}, extents[k]);
-    };
-    bound(SymbolKind::index, group_.ranges);
-    bound(SymbolKind::reduction, group_.reduction_ranges);
-    auto fits = [&](Expr e) {
-      const auto upper = ranges.interval(e).upper;
-      return upper && *upper < kLimit;
-    };
-    for (const TileAxis& axis : kernel_.axes) kernel_.wide_index = kernel_.wide_index || !fits(axis.numel);
-    for (const Inst& inst : flat_.body) {
-      if (inst.buffer >= 0 && inst.indirect.empty() && !fits(inst.index)) kernel_.wide_index = true;
-    }
   }
 
   // Statements
@@ -487,12 +466,13 @@ const TileAxis* TileKernel::axis(TileAxisKind kind) const {
 }
 
 TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group& group,
-                            const schedule::Target&, int32_t number) {
+                            const schedule::Target& target, int32_t number, const Sizes& sizes) {
+  Chooser chooser(sizes);
   FlattenOptions options{.divide_by_reciprocal = false};
   FlatGroup flat = flatten(program, group, options);
   TileKernel kernel;
   kernel.hint = reduction_hint(group, flat);
-  kernel.form = choose_form(group, flat, kernel.hint);
+  kernel.form = choose_form(group, flat, kernel.hint, chooser);
   if (kernel.form == TileForm::looped) {
     // One pass over memory is worth a longer fold.
     options.take_apart = false;
@@ -500,10 +480,13 @@ TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group
   }
   kernel.name = fmt::format("triton_{}_fused_{}", form_name(kernel.form), number);
   kernel.origin = group.name;
-  kernel.axes = choose_axes(program, group, flat, kMaxTiles);
+  kernel.axes = choose_axes(program, group, flat, kMaxTiles, chooser);
   kernel.scalars = program.scalars;
+  kernel.wide_index = schedule::index_width(program, group, target, chooser).bits == 64;
   TileBuilder(program, group, flat, kernel).run();
   kernel.symbols = size_symbols(kernel);
+  kernel.choices = chooser.choices();
+  for (Choice& c : kernel.choices) c.subject = kernel.name;
   return kernel;
 }
 

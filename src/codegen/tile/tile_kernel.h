@@ -117,12 +117,13 @@ struct TileKernel {
   ReductionHint hint = ReductionHint::normal;
   bool wide_index = false;  // 64-bit indices
   std::vector<TileStatement> body;
+  std::vector<Choice> choices;  // that depend on sizes
 
   const TileAxis* axis(TileAxisKind kind) const;
 };
 
 /// Decides the kernel for a group of loop nodes. `number` counts the kernels of the program.
 TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group& group,
-                            const schedule::Target& target, int32_t number);
+                            const schedule::Target& target, int32_t number, const Sizes& sizes = {});
 
 }  // namespace stax::codegen

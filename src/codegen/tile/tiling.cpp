@@ -4,7 +4,6 @@
 #include <bit>
 #include <set>
 
-#include "codegen/kernel/layout.h"
 #include "support/check.h"
 
 namespace stax::codegen {
@@ -36,14 +35,14 @@ struct WeighedAccess {
 };
 
 std::vector<WeighedAccess> accesses(const loops::Program& program, const schedule::Group& group,
-                                    const FlatGroup& flat) {
+                                    const FlatGroup& flat, const Sizes& sizes) {
   std::vector<WeighedAccess> found;
   for (const Inst& inst : flat.body) {
     if (!is_access(inst) || !inst.indirect.empty()) continue;
     double points = 1;
     for (size_t k = 0; k < group.ranges.size(); ++k) {
       if (inst.index.contains(Symbol{SymbolKind::index, static_cast<int32_t>(k)}))
-        points *= static_cast<double>(likely_extent(group.ranges[k]));
+        points *= static_cast<double>(sizes.likely(group.ranges[k]));
     }
     const double writes = inst.op == OpCode::load ? 1 : 2;
     found.push_back({inst.index, points * itemsize(program.buffers[inst.buffer].dtype) * writes});
@@ -56,7 +55,7 @@ using Cut = std::vector<size_t>;
 
 /// Bytes that lie in order, or stay the same, along the innermost loop of some run.
 double coalesced_bytes(const std::vector<WeighedAccess>& accesses, const schedule::Group& group,
-                       const Cut& cut) {
+                       const Cut& cut, const Sizes& sizes) {
   double total = 0;
   for (const WeighedAccess& access : accesses) {
     double best = 0;
@@ -65,7 +64,7 @@ double coalesced_bytes(const std::vector<WeighedAccess>& accesses, const schedul
       const auto stride = stride_of(access.index, {SymbolKind::index, static_cast<int32_t>(innermost)});
       if (!stride || !(stride->is(1) || stride->is(0))) continue;
       int64_t points = 1;
-      for (size_t k = cut[run]; k <= innermost; ++k) points *= likely_extent(group.ranges[k]);
+      for (size_t k = cut[run]; k <= innermost; ++k) points *= sizes.likely(group.ranges[k]);
       best = std::max(best, static_cast<double>(std::min(points, kFullLine)) / kFullLine);
     }
     total += best * access.bytes;
@@ -83,12 +82,12 @@ std::vector<Cut> cuts(size_t loops, int max_tiles) {
 
 /// Fewer runs first, so that a later one has to gain something.
 Cut best_cut(const loops::Program& program, const schedule::Group& group, const FlatGroup& flat,
-             int max_tiles) {
-  const auto weighed = accesses(program, group, flat);
+             int max_tiles, const Sizes& sizes) {
+  const auto weighed = accesses(program, group, flat, sizes);
   Cut best = {0};
   double most = -1;
   for (const Cut& cut : cuts(group.ranges.size(), max_tiles)) {
-    const double bytes = coalesced_bytes(weighed, group, cut);
+    const double bytes = coalesced_bytes(weighed, group, cut, sizes);
     if (bytes <= most * 1.001) continue;
     most = bytes;
     best = cut;
@@ -103,7 +102,7 @@ std::string_view axis_prefix(TileAxisKind kind) {
 
 /// The axis over loops [first, last) of `ranges`; `number` counts the variables of all axes.
 TileAxis make_axis(TileAxisKind kind, SymbolKind loop, const std::vector<Expr>& ranges, size_t first,
-                   size_t last, int32_t& number) {
+                   size_t last, int32_t& number, const Sizes& sizes) {
   TileAxis axis{.kind = kind, .numel = 1};
   for (size_t k = first; k < last; ++k) {
     axis.variables.push_back({.symbol = {loop, static_cast<int32_t>(k)},
@@ -117,7 +116,7 @@ TileAxis make_axis(TileAxisKind kind, SymbolKind loop, const std::vector<Expr>& 
     axis.variables[k].divisor = divisor;
     divisor *= axis.variables[k].extent;
   }
-  axis.size_hint = round_up_to_power_of_two(likely_extent(axis.numel));
+  axis.size_hint = round_up_to_power_of_two(sizes.likely(axis.numel));
   return axis;
 }
 
@@ -135,21 +134,22 @@ bool needs_mask(const TileAxis& axis) {
 }  // namespace
 
 std::vector<TileAxis> choose_axes(const loops::Program& program, const schedule::Group& group,
-                                  const FlatGroup& flat, int max_tiles) {
+                                  const FlatGroup& flat, int max_tiles, Chooser& chooser) {
+  const Sizes& sizes = chooser.sizes();
   std::vector<TileAxis> axes;
   int32_t number = 0;
   const bool reduces = !group.reduction_ranges.empty();
-  const Cut cut = best_cut(program, group, flat, reduces ? 1 : max_tiles);
+  const Cut cut = best_cut(program, group, flat, reduces ? 1 : max_tiles, sizes);
   for (size_t run = 0; run < cut.size(); ++run) {
     const auto kind = static_cast<TileAxisKind>(static_cast<size_t>(TileAxisKind::x) + run + 1 - cut.size());
     const size_t last = run + 1 < cut.size() ? cut[run + 1] : group.ranges.size();
-    axes.push_back(make_axis(kind, SymbolKind::index, group.ranges, cut[run], last, number));
+    axes.push_back(make_axis(kind, SymbolKind::index, group.ranges, cut[run], last, number, sizes));
   }
   if (reduces) {
     axes.push_back(make_axis(TileAxisKind::r0, SymbolKind::reduction, group.reduction_ranges, 0,
-                             group.reduction_ranges.size(), number));
-    if (choose_form(group, flat, reduction_hint(group, flat)) == TileForm::persistent)
-      axes.back().block = axes.back().size_hint;
+                             group.reduction_ranges.size(), number, sizes));
+    if (choose_form(group, flat, reduction_hint(group, flat), chooser) == TileForm::persistent)
+      axes.back().block = round_up_to_power_of_two(*sizes.ranges().interval(axes.back().numel).upper);
   }
   for (TileAxis& axis : axes) axis.masked = needs_mask(axis);
   return axes;
@@ -173,11 +173,18 @@ ReductionHint reduction_hint(const schedule::Group& group, const FlatGroup& flat
   return inner > outer ? ReductionHint::inner : ReductionHint::normal;
 }
 
-TileForm choose_form(const schedule::Group& group, const FlatGroup&, ReductionHint hint) {
+TileForm choose_form(const schedule::Group& group, const FlatGroup&, ReductionHint hint, Chooser& chooser) {
   if (group.reduction_ranges.empty()) return TileForm::pointwise;
-  const auto length = product(group.reduction_ranges).constant();
+  const Expr length = product(group.reduction_ranges);
   const int64_t longest = hint == ReductionHint::inner ? kPersistentInner : kPersistentOther;
-  return length && *length <= longest ? TileForm::persistent : TileForm::looped;
+  const auto most = chooser.sizes().ranges().interval(length).upper;
+  const bool short_enough = most && *most <= longest;
+  if (!length.is_constant()) {
+    chooser.note(short_enough ? "a block for each row" : "a loop over each row",
+                 fmt::format("{} is {}, and a block has {} elements at most", length.str(),
+                             most ? fmt::format("{} at most", *most) : "not bounded", longest));
+  }
+  return short_enough ? TileForm::persistent : TileForm::looped;
 }
 
 }  // namespace stax::codegen

@@ -66,7 +66,7 @@ class Compiled {
     for (const KernelInfo& info : module.kernels) {
       std::vector<void*> buffers;
       for (loops::BufferId b : info.buffers) buffers.push_back(pointers[b]);
-      std::vector<char> scratch(info.scratch_bytes + 64);
+      std::vector<char> scratch(static_cast<size_t>(value(info.scratch_bytes)) + 64);
       buffers.push_back(
           reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64));
       std::vector<long> sizes;
