@@ -109,7 +109,7 @@ bool Chooser::ask(const Condition& c, bool usual, std::string_view yes, std::str
   const bool hinted = sizes_.hint(c.left) && sizes_.hint(c.right) &&
                       answer == holds(c.relation, sizes_.likely(c.left), sizes_.likely(c.right));
   note(std::string(answer ? yes : no),
-       (hinted ? by_hint(c, answer) : (answer ? c : c.negated()).str()) + "; each launch asks");
+       (hinted ? by_hint(c, answer) : (answer ? c : c.negated()).str()) + "; a launch may ask");
   return answer;
 }
 
