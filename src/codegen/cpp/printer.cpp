@@ -253,7 +253,8 @@ class Printer {
 
   void print_array(const Statement& s) {
     const auto type = token(s.dtype);
-    if (!s.partial) return out_.line("{} p{}[{}] __attribute__((aligned(64)));", type, s.pointer, s.index.value());
+    if (!s.partial)
+      return out_.line("{} p{}[{}] __attribute__((aligned(64)));", type, s.pointer, s.index.value());
     out_.line("{0}* const p{1} = ({0}*)((char*)buffers[{2}] + {3});", type, s.pointer,
               kernel_.arguments.size(), spell(s.end));
   }
