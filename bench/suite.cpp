@@ -9,6 +9,7 @@
 
 #include "bench/harness.h"
 #include "bench/program.h"
+#include "compiler/batch.h"
 #include "compiler/pipeline.h"
 #include "stax/stax.h"
 #include "support/json.h"
@@ -33,6 +34,7 @@ class Suite {
     large();
     eager();
     calls();
+    dispatch();
     first_calls();
   }
   const std::vector<Row>& rows() const { return table_; }
@@ -143,6 +145,49 @@ class Suite {
                       bench::format_seconds(c.b) + " kernel", bench::format_seconds(above), "<= 1 us", above,
                       above <= 1e-6});
     progress();
+  }
+
+  /// What finding an artifact costs where eight are there for the sizes of their ranges, and the last one
+  /// fits: a call less a run of its program.
+  void dispatch() {
+    const auto sum = [](const std::vector<Tensor>& all) {
+      Tensor total = all[0];
+      for (size_t k = 1; k < all.size(); ++k) total = total + all[k];
+      for (int64_t edge = 10; edge < 80; edge += 10) {
+        if (all[0].size(0) > edge) total = total + 1;
+      }
+      return total;
+    };
+    for (const size_t count : {1, 4, 8, 16}) {
+      const auto inputs = [&](int64_t rows) {
+        std::vector<Tensor> all;
+        for (size_t k = 0; k < count; ++k) all.push_back(stax::rand({rows, 4}));
+        return all;
+      };
+      auto compiled = stax::compile(sum, {.dynamic = true});
+      for (int64_t rows = 5; rows < 80; rows += 10) (void)compiled(inputs(rows));
+      const std::vector<Tensor> last = inputs(75);
+      std::vector<stax::capture::Captured> captured;
+      captured.push_back(stax::compiler::trace_function(
+          [&](const std::vector<Tensor>& all) { return std::vector<Tensor>{sum(all)}; }, last,
+          {.dynamic = true}));
+      const auto program = stax::compiler::compile_batch(std::move(captured)).at(0).program;
+      const auto symbols = stax::compiler::symbols_of(stax::compiler::Guards(program->captured()), last);
+      std::vector<const Tensor*> pointers;
+      for (const Tensor& t : last) pointers.push_back(&t);
+      const auto run = [&] {
+        Tensor result;
+        program->run(pointers, {}, &result, *symbols);
+      };
+      const bench::Comparison c = bench::compare([&] { (void)compiled(last); }, run, {.rounds = 31});
+      const double above = std::max(0.0, c.a - c.b), goal = 1e-6 + 15e-9 * (count > 4 ? count - 4.0 : 0.0);
+      const size_t artifacts = compiled.artifacts().size();
+      table_.push_back({fmt::format("finding the last of {} artifacts, {} inputs", artifacts, count),
+                        bench::format_seconds(c.a), bench::format_seconds(c.b) + " its run",
+                        bench::format_seconds(above), "<= " + bench::format_seconds(goal), above,
+                        above <= goal && artifacts == 8});
+      progress();
+    }
   }
 
   /// The first call of a one-kernel function in new processes, with an empty and with a filled cache.

@@ -13,8 +13,11 @@ namespace stax {
 /// UserError. While tracing, one that the example violates raises at once, and every other becomes a check
 /// that the compiled program makes when it runs, before anything that depends on the sizes in it: no guard,
 /// no recompilation. What only data determines (the length of nonzero(), item()) has no example: the check
-/// tells the compiler what it may rely on. State a conjunction as one check for each part.
+/// tells the compiler what it may rely on. A conjunction `a & b` is a check of each part.
 STAX_API void check(const SymBool& condition, std::string_view words = {},
+                    const std::source_location& where = std::source_location::current());
+
+STAX_API void check(const SymConjunction& conditions, std::string_view words = {},
                     const std::source_location& where = std::source_location::current());
 
 }  // namespace stax

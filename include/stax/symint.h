@@ -8,6 +8,8 @@
 #include <iosfwd>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "stax/api.h"
 
@@ -112,6 +114,40 @@ class SymBool {
   detail::SymRelation relation_ = detail::SymRelation::eq;
   SymInt left_, right_;
 };
+
+/// Conditions of which all have to hold: a & b. Nothing is decided before it is used as a bool; then one
+/// after another, up to the first that does not hold. `a && b` asks for both as bools at once.
+class SymConjunction {
+ public:
+  explicit SymConjunction(std::vector<SymBool> parts) : parts_(std::move(parts)) {}
+  const std::vector<SymBool>& parts() const { return parts_; }
+  operator bool() const {  // NOLINT
+    for (const SymBool& part : parts_) {
+      if (!bool(part)) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<SymBool> parts_;
+};
+
+inline SymConjunction operator&(const SymBool& a, const SymBool& b) {
+  return SymConjunction({a, b});
+}
+inline SymConjunction operator&(const SymConjunction& a, const SymBool& b) {
+  std::vector<SymBool> parts = a.parts();
+  parts.push_back(b);
+  return SymConjunction(std::move(parts));
+}
+template <std::same_as<bool> T>
+SymConjunction operator&(const SymBool& a, T b) {
+  return SymConjunction({a, SymBool(b)});
+}
+template <std::same_as<bool> T>
+SymConjunction operator&(T a, const SymBool& b) {
+  return SymConjunction({SymBool(a), b});
+}
 
 namespace detail {
 

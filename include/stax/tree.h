@@ -105,7 +105,10 @@ class ShortList {
   ShortList() = default;
   ShortList(const ShortList&) = delete;
   void add(T value) {
-    if (size_ == N && more_.empty()) more_.assign(inline_, inline_ + N);
+    if (size_ == N && more_.empty()) {
+      more_.reserve(4 * N);
+      more_.assign(inline_, inline_ + N);
+    }
     if (size_ < N) {
       inline_[size_] = std::move(value);
     } else {
@@ -134,10 +137,10 @@ class ShortList {
 
 /// The leaves of a call's arguments: what its key is made of.
 struct Leaves {
-  ShortList<const Tensor*, 12> tensors;
+  ShortList<const Tensor*, 16> tensors;
   ShortList<const Scalar*, 4> numbers;
   ShortList<int64_t, 4> integers;
-  ShortList<uint64_t, 16> words;
+  ShortList<uint64_t, 24> words;
 };
 
 struct LeafCollector {

@@ -1,5 +1,7 @@
 #include "capture/input_symbols.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -26,6 +28,19 @@ bool shares_memory(std::span<const Tensor* const> tensors, size_t k) {
   return false;
 }
 
+Interval range_of(int64_t min, int64_t max) {
+  return max == DimOptions::kNoLimit ? Interval::at_least(min) : Interval::of(min, max);
+}
+Interval range_of(const Dim& dim) {
+  return range_of(dim.options().min, dim.options().max);
+}
+
+/// "n", "n, with n within [2, 8]".
+std::string declaration(const Dim& dim) {
+  if (dim.kind() != Dim::Kind::named) return dim.str();
+  return fmt::format("{}, with {} within {}", dim.str(), dim.name(), range_of(dim).str());
+}
+
 class Maker {
  public:
   Maker(ShapeEnv& env, const SymbolOptions& options, InputSymbols& out)
@@ -39,31 +54,33 @@ class Maker {
       const int64_t d = key < 0 ? key + tensor.dim() : key;
       STAX_CHECK(d >= 0 && d < tensor.dim(),
                  "dynamic_shapes: dimension {} of tensor {} is declared ({}), the tensor has {} dimensions",
-                 key, k, dim.str(), tensor.dim());
+                 key, k, declaration(dim), tensor.dim());
       dims[static_cast<size_t>(d)] = &dim;
     }
     return dims;
   }
 
   Expr size(size_t tensor, size_t d, int64_t length, const Dim* dim) {
-    if (dim == nullptr || dim->kind() == Dim::Kind::automatic) return automatic(length);
+    if (dim == nullptr || dim->kind() == Dim::Kind::automatic) return automatic(tensor, d, length);
     if (dim->kind() == Dim::Kind::fixed) {
       STAX_CHECK(dim->size() < 0 || dim->size() == length,
-                 "dynamic_shapes: dimension {} of tensor {} is declared as {}, the tensor has {} there", d,
-                 tensor, dim->size(), length);
+                 "dimension {} of tensor {} is declared as {}, got {}", d, tensor, dim->size(), length);
       return length;
     }
     const int64_t rest = length - dim->offset();
-    STAX_CHECK(rest % dim->scale() == 0 && rest >= 0,
-               "dynamic_shapes: dimension {} of tensor {} is declared as {}, its size {} is not of that form",
-               d, tensor, dim->str(), length);
+    STAX_CHECK(
+        rest % dim->scale() == 0 && rest >= 0,
+        "dimension {} of tensor {} is declared as {}, with {} within {}, got {}, which is not of that form",
+        d, tensor, dim->str(), dim->name(), range_of(*dim).str(), length);
     return Expr(dim->scale()) * named(tensor, d, *dim, rest / dim->scale()) + dim->offset();
   }
 
   std::vector<Expr> strides(const StridedImpl& tensor, const std::vector<Expr>& sizes) {
     const size_t rank = sizes.size();
     std::vector<Expr> strides = graph::contiguous_strides(sizes);
-    if (tensor.element_count() == 0) return strides;
+    for (int64_t d = 0; d < tensor.dim(); ++d) {
+      if (tensor.size(d) == 0) return strides;
+    }
     std::vector<size_t> order(rank);
     std::iota(order.rbegin(), order.rend(), size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -80,17 +97,22 @@ class Maker {
     return strides;
   }
 
-  Expr integer(int64_t value) { return env_.new_symbol(SymbolKind::size, value, Interval{}); }
+  Expr integer(size_t k, int64_t value) {
+    const Symbol symbol = env_.new_symbol(SymbolKind::size, value, Interval{});
+    env_.describe(symbol, fmt::format("integer argument {}", k));
+    return symbol;
+  }
 
  private:
-  Expr automatic(int64_t length) {
+  Expr automatic(size_t tensor, size_t d, int64_t length) {
     if (length <= 1) return length;
     if (options_.share_equal) {
       for (const auto& [known, symbol] : shared_) {
         if (known == length) return symbol;
       }
     }
-    const Expr symbol = env_.new_symbol(SymbolKind::size, length, Interval::at_least(2));
+    const Symbol symbol = env_.new_symbol(SymbolKind::size, length, Interval::at_least(2));
+    env_.describe(symbol, fmt::format("dimension {} of tensor {}", d, tensor));
     shared_.emplace_back(length, symbol);
     return symbol;
   }
@@ -101,24 +123,29 @@ class Maker {
     if (!fresh) {
       const DeclaredDim& known = out_.dims[at->second];
       STAX_CHECK(known.min == dim.options().min && known.max == dim.options().max,
-                 "dynamic_shapes: {} is declared with the ranges [{}, {}] and [{}, {}]", dim.name(),
-                 known.min, known.max, dim.options().min, dim.options().max);
+                 "dynamic_shapes: {} is declared within {} and within {}; give it one range", dim.name(),
+                 range_of(known.min, known.max).str(), range_of(dim).str());
       const int64_t before = *env_.hint(known.root);
-      STAX_CHECK(before == value,
-                 "dynamic_shapes: {} is {} in dimension {} of tensor {}, but {} where it is used first",
-                 dim.name(), value, d, tensor, before);
+      STAX_CHECK(
+          before == value,
+          "{}, declared within {}, is {} in dimension {} of tensor {}, but {} in {}, where it is used first",
+          dim.name(), range_of(dim).str(), value, d, tensor, before, first_places_.at(dim.name()));
       return known.root;
     }
     DeclaredDim declared{dim.name(), dim.options().min, dim.options().max, value};
     STAX_CHECK(value >= declared.min && value <= declared.max,
                "dimension {} of tensor {}: {} is declared within {}, got {}", d, tensor, dim.name(),
-               Interval::of(declared.min, declared.max).str(), value);
+               range_of(dim).str(), value);
     if (!options_.specialize_zero_one || value > 1) {
       const Interval bucket = bucket_of(dim.options(), value);
       Interval range{std::max(int64_t{2}, *bucket.lower), bucket.upper};
       if (range.upper && *range.upper < *range.lower) range.lower = *bucket.lower;
-      declared.root = env_.new_symbol(SymbolKind::size, value, range);
+      const Symbol symbol = env_.new_symbol(SymbolKind::size, value, range);
+      env_.describe(symbol, fmt::format("dimension {} of tensor {}, declared as {} with {} within {}", d,
+                                        tensor, dim.str(), dim.name(), range_of(dim).str()));
+      declared.root = symbol;
     }
+    first_places_.emplace(dim.name(), fmt::format("dimension {} of tensor {}", d, tensor));
     out_.dims.push_back(declared);
     return declared.root;
   }
@@ -140,10 +167,19 @@ class Maker {
     return range;
   }
 
+  /// By the hints; nothing where it leaves 64 bits.
+  std::optional<int64_t> value_of(Expr e) const {
+    try {
+      return env_.hint(e);
+    } catch (const UserError&) {
+      return std::nullopt;
+    }
+  }
+
   Expr stride_as(int64_t stride, const std::vector<Expr>& products) {
     if (stride >= -1 && stride <= 1) return stride;
     for (size_t k = products.size(); k-- > 0;) {
-      if (!products[k].is_constant() && env_.hint(products[k]) == stride) return products[k];
+      if (!products[k].is_constant() && value_of(products[k]) == stride) return products[k];
     }
     if (stride < 0) return stride;
     for (const Expr product : products) {
@@ -163,6 +199,7 @@ class Maker {
   InputSymbols& out_;
   std::vector<std::pair<int64_t, Expr>> shared_, shared_strides_;
   std::map<std::string, size_t> names_;
+  std::map<std::string, std::string> first_places_;
 };
 
 std::vector<Expr> numbers(const SizeList& list) {
@@ -178,6 +215,7 @@ InputSymbols make_symbols(ShapeEnv& env, std::span<const Tensor* const> tensors,
   STAX_CHECK(options.shapes.size() <= tensors.size(),
              "dynamic_shapes: declarations for {} tensors, but the arguments have {}", options.shapes.size(),
              tensors.size());
+  if (options.record_decisions) env.record_decisions();
   InputSymbols out;
   Maker maker(env, options, out);
   for (size_t k = 0; k < tensors.size(); ++k) {
@@ -189,15 +227,15 @@ InputSymbols make_symbols(ShapeEnv& env, std::span<const Tensor* const> tensors,
       const int64_t length = tensor.size(static_cast<int64_t>(d));
       const bool named = dims[d] != nullptr && dims[d]->kind() == Dim::Kind::named;
       STAX_CHECK(!(named && fixed && options.dynamic),
-                 "dynamic_shapes: dimension {} of tensor {} is declared as {}, but the tensor shares memory "
-                 "with another argument, which fixes its sizes; clone it",
-                 d, k, dims[d]->str());
+                 "dynamic_shapes: dimension {} of tensor {} is declared as {}, with {} within {}, and is {}, "
+                 "but the tensor shares memory with another argument, which fixes its sizes; clone it",
+                 d, k, dims[d]->str(), dims[d]->name(), range_of(*dims[d]).str(), length);
       meta.sizes.push_back(fixed ? Expr(length) : maker.size(k, d, length, dims[d]));
     }
     meta.strides = fixed ? numbers(tensor.strides()) : maker.strides(tensor, meta.sizes);
     out.tensors.push_back(std::move(meta));
   }
-  for (const int64_t value : integers) out.integers.push_back(maker.integer(value));
+  for (size_t k = 0; k < integers.size(); ++k) out.integers.push_back(maker.integer(k, integers[k]));
   return out;
 }
 

@@ -22,6 +22,8 @@ struct SymbolOptions {
   bool specialize_zero_one = true;
   /// Dimensions that no name is declared for share a symbol where their sizes are equal.
   bool share_equal = true;
+  /// The environment keeps all decisions: STAX_CHECK=decisions.
+  bool record_decisions = false;
 };
 
 /// A declared dimension, as the calls of an artifact are checked against it.

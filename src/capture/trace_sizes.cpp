@@ -59,7 +59,7 @@ void FunctionalTrace::check(const Condition& condition, std::string_view words,
   if (running()) return env_->check(condition, std::string(words), location_text(where));
   const Condition numbers{condition.relation, settled(condition.left), settled(condition.right)};
   if (*stax::decide(numbers, env_->ranges())) return;
-  throw UserError(failure_text({condition, std::string(words), location_text(where)},
+  throw UserError(failure_text({condition, std::string(words), location_text(where), {}, {}},
                                [&](Symbol s) { return settled(Expr(s)); }));
 }
 

@@ -89,7 +89,7 @@ std::optional<std::vector<int64_t>> symbols_of(const Guards& guards, const std::
   for (const Tensor& argument : arguments) leaves.tensors.add(&argument);
   const CallTensors call(leaves);
   std::vector<int64_t> registers(guards.registers() + 1), symbols(guards.symbols());
-  if (!guards.hold(leaves, call, registers.data(), symbols.data())) return std::nullopt;
+  if (!guards.hold(call, registers.data(), symbols.data())) return std::nullopt;
   return symbols;
 }
 

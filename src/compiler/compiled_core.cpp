@@ -3,7 +3,6 @@
 #include <atomic>
 #include <bit>
 #include <condition_variable>
-#include <cstdlib>
 #include <list>
 #include <map>
 #include <mutex>
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "capture/functional_trace.h"
+#include "compiler/decisions.h"
 #include "compiler/guards.h"
 #include "compiler/key.h"
 #include "compiler/program.h"
@@ -49,23 +49,26 @@ struct SymbolValues {
 /// What one kind of arguments led to.
 struct Entry {
   Key key;
+  int32_t kind = 0;        // position of the first entry whose key is of the same kind
+  bool only_kind = false;  // key.is_only_kind()
   compiler::Guards guards;
   std::shared_ptr<const CompiledProgram> program;  // null: runs eagerly
   std::shared_ptr<const void> prototype;
   std::vector<char> wanted;  // by leaf of the result, tensors first: comes from the program
   std::string eager_reason;
 
-  bool fits(const Leaves& leaves, const CallTensors& call, SymbolValues& symbols) const {
+  /// Of a call of the key's kind.
+  bool fits(const CallTensors& call, SymbolValues& symbols) const {
     if (guards.empty()) {
       symbols.resize(0);
       return true;
     }
     compiler::SmallArray<int64_t, 48> registers(guards.registers());
-    return guards.hold(leaves, call, registers.data(), symbols.resize(guards.symbols()));
+    return guards.hold(call, registers.data(), symbols.resize(guards.symbols()));
   }
   std::string misfit(const Leaves& leaves, const CallTensors& call) const {
     const std::string by_key = key.misfit(leaves, call);
-    return by_key.empty() ? guards.misfit(leaves, call) : by_key;
+    return by_key.empty() ? guards.misfit(call) : by_key;
   }
   std::vector<std::string> conditions() const {
     std::vector<std::string> all = key.conditions();
@@ -91,6 +94,18 @@ NumberCell cell_of(const Scalar& number) {
   return cell;
 }
 
+bool checks_decisions() {
+  static const bool checks = compiler::checks("decisions");
+  return checks;
+}
+
+/// What the entry was decided by, asked again at the sizes of this call.
+compiler::DecisionCheck decisions_of(const Entry& entry, const Leaves& leaves) {
+  std::vector<const StridedImpl*> tensors;
+  for (const Tensor* tensor : leaves.tensors) tensors.push_back(&strided(*tensor));
+  return {entry.program->captured(), tensors, {leaves.integers.data(), leaves.integers.size()}};
+}
+
 /// `symbols`: the values that the entry's guards found in this call.
 void run_entry(const Entry& entry, const Leaves& leaves, std::span<const int64_t> symbols,
                CallResults& results) {
@@ -98,8 +113,16 @@ void run_entry(const Entry& entry, const Leaves& leaves, std::span<const int64_t
   for (size_t k = 0; k < numbers.size(); ++k) numbers[k] = cell_of(*leaves.numbers[k]);
   results.tensors.resize(entry.program->result_count());
   results.integers.resize(entry.program->captured().integers.size());
-  entry.program->run({leaves.tensors.data(), leaves.tensors.size()}, numbers, results.tensors.data(), symbols,
-                     results.integers.data());
+  const std::span<const Tensor* const> arguments{leaves.tensors.data(), leaves.tensors.size()};
+  if (checks_decisions()) [[unlikely]] {
+    const compiler::DecisionCheck decisions = decisions_of(entry, leaves);
+    std::vector<int64_t> late;
+    decisions.before();
+    entry.program->run(arguments, numbers, results.tensors.data(), symbols, results.integers.data(), &late);
+    decisions.after(late);
+  } else {
+    entry.program->run(arguments, numbers, results.tensors.data(), symbols, results.integers.data());
+  }
   results.prototype = entry.prototype.get();
   results.wanted = entry.wanted.data();
 }
@@ -250,7 +273,10 @@ void check_declared(const capture::Captured& captured) {
     throw_user_error(fmt::format(
         "dimension {} is declared dynamic, within {}, but the function fixes it to {}; keep sizes symbolic "
         "(SymInt), or declare it as Dim::fixed(). What fixes {}:{}",
-        dim.name, Interval::of(dim.min, dim.max).str(), value, dim.root.str(), reasons));
+        dim.name,
+        (dim.max == DimOptions::kNoLimit ? Interval::at_least(dim.min) : Interval::of(dim.min, dim.max))
+            .str(),
+        value, dim.root.str(), reasons));
   }
 }
 
@@ -298,18 +324,45 @@ struct CompiledCore::State {
   std::atomic<int> count{0};
 
   bool strict() const { return options.fullgraph || options.strict_native; }
-  capture::SymbolOptions symbol_options() const { return {options.dynamic, options.dynamic_shapes}; }
+  capture::SymbolOptions symbol_options() const {
+    capture::SymbolOptions symbols{options.dynamic, options.dynamic_shapes};
+    symbols.record_decisions = checks_decisions();
+    return symbols;
+  }
   /// The entry that serves a call; `symbols` receives the values of its symbols.
   const Entry* find(const Leaves& leaves, const CallTensors& call, SymbolValues& symbols) const {
     const int n = count.load(std::memory_order_acquire);
+    int32_t right = -1, wrong = -1;  // kinds: most entries are of one, which is looked at once
     for (int k = 0; k < n; ++k) {
       const Entry& entry = *entries[static_cast<size_t>(k)];
-      if (entry.key.matches(leaves, call) && entry.fits(leaves, call, symbols)) return &entry;
+      if (entry.kind != right) {
+        if (right >= 0 || entry.kind == wrong) continue;
+        if (!entry.key.matches_kind(leaves, call)) {
+          wrong = entry.kind;
+          continue;
+        }
+        right = entry.kind;
+      }
+      if (!entry.fits(call, symbols)) continue;
+      if (entry.only_kind || entry.key.matches_rest(leaves, call)) return &entry;
     }
     return nullptr;
   }
+  /// Adds an entry, if there is room. Under the mutex.
+  void keep(Entry& entry, const EntryPtr& pointer) {
+    const int n = count.load(std::memory_order_relaxed);
+    if (n >= static_cast<int>(entries.size())) return;
+    entry.kind = n;
+    entry.only_kind = entry.key.is_only_kind();
+    for (int k = 0; k < n && entry.kind == n; ++k) {
+      const Entry& other = *entries[static_cast<size_t>(k)];
+      if (other.key.same_kind(entry.key)) entry.kind = other.kind;
+    }
+    entries[static_cast<size_t>(n)] = pointer;
+    count.store(n + 1, std::memory_order_release);
+  }
 
-  EntryPtr compile(const Leaves& leaves, const CallTensors& tensors, FunctionCall& call) const;
+  std::shared_ptr<Entry> compile(const Leaves& leaves, const CallTensors& tensors, FunctionCall& call) const;
   void use(const Entry& entry, const Leaves& leaves, const SymbolValues& symbols, FunctionCall& call,
            CallResults& results) const;
   void miss(const Leaves& leaves, const CallTensors& tensors, FunctionCall& call, CallResults& results);
@@ -320,8 +373,8 @@ struct CompiledCore::State {
   }
 };
 
-EntryPtr CompiledCore::State::compile(const Leaves& leaves, const CallTensors& tensors,
-                                      FunctionCall& call) const {
+std::shared_ptr<Entry> CompiledCore::State::compile(const Leaves& leaves, const CallTensors& tensors,
+                                                    FunctionCall& call) const {
   auto entry = std::make_shared<Entry>();
   TraceOutcome outcome = trace(leaves, call, symbol_options(), strict());
   entry->key = relaxed_key(leaves, tensors, outcome.captured ? &*outcome.captured : nullptr, options.dynamic);
@@ -345,10 +398,7 @@ EntryPtr CompiledCore::State::compile(const Leaves& leaves, const CallTensors& t
 
 void CompiledCore::State::use(const Entry& entry, const Leaves& leaves, const SymbolValues& symbols,
                               FunctionCall& call, CallResults& results) const {
-  static const bool retraces = [] {
-    const char* checks = std::getenv("STAX_CHECK");
-    return checks != nullptr && std::string_view(checks).find("retrace") != std::string_view::npos;
-  }();
+  static const bool retraces = compiler::checks("retrace");
   if (!entry.program) return call.run_plain();
   if (retraces) retrace(entry, leaves, call);
   run_entry(entry, leaves, symbols.span(), results);
@@ -415,7 +465,7 @@ void CompiledCore::State::miss(const Leaves& leaves, const CallTensors& tensors,
     log_miss(leaves, tensors);
     mine = pending.insert(pending.end(), {key, std::this_thread::get_id()});
   }
-  EntryPtr entry;
+  std::shared_ptr<Entry> entry;
   std::exception_ptr error;
   try {
     entry = compile(leaves, tensors, call);
@@ -425,17 +475,13 @@ void CompiledCore::State::miss(const Leaves& leaves, const CallTensors& tensors,
   {
     const std::lock_guard lock(mutex);
     pending.erase(mine);
-    const int n = count.load(std::memory_order_relaxed);
-    if (entry && n < static_cast<int>(entries.size())) {
-      entries[static_cast<size_t>(n)] = entry;
-      count.store(n + 1, std::memory_order_release);
-    }
+    if (entry) keep(*entry, entry);
   }
   done.notify_all();
   if (error) std::rethrow_exception(error);
   if (!entry->program) return;  // the call ran while it was traced, and keeps its result
   results.owner = entry;
-  STAX_ASSERT(entry->fits(leaves, tensors, symbols), "[compile] an artifact does not fit its own example: {}",
+  STAX_ASSERT(entry->fits(tensors, symbols), "[compile] an artifact does not fit its own example: {}",
               entry->misfit(leaves, tensors));
   run_entry(*entry, leaves, symbols.span(), results);
 }

@@ -56,12 +56,35 @@ std::string Guards::Place::str() const {
   return fmt::format("tensor {}: {}({})", input, part == Part::size ? "size" : "stride", dim);
 }
 
+Guards::Place Guards::place_of(const Captured& captured, Part part, size_t input, size_t dim) {
+  Place place{part, static_cast<int32_t>(input), static_cast<int32_t>(dim)};
+  size_t at = dim;
+  const std::vector<TensorMeta>& tensors = captured.symbols.tensors;
+  for (size_t k = 0; k < (part == Part::value ? tensors.size() : input); ++k)
+    at += 2 * tensors[k].sizes.size();
+  if (part == Part::stride) at += tensors[input].sizes.size();
+  if (part == Part::value) at += input;
+  place.at = static_cast<int32_t>(at);
+  return place;
+}
+
 Guards::Guards(const Captured& captured) {
   find_sources(captured);
   add_checks(captured);
+  add_conditions(captured);
+}
+
+void Guards::add_conditions(const Captured& captured) {
   for (const Guard& guard : captured.env->guards()) {
-    conditions_.push_back({guard.condition.relation, program_.add(guard.condition.left),
-                           program_.add(guard.condition.right), guard});
+    const Condition& c = guard.condition;
+    const auto is_plain = [&](Expr e) {
+      return e.is_constant() ||
+             (e.kind() == ExprKind::symbol &&
+              std::ranges::any_of(sources_, [&](const Source& s) { return s.symbol == e.symbol(); }));
+    };
+    const auto at = static_cast<int32_t>(conditions_.size());
+    (is_plain(c.left) && is_plain(c.right) ? plain_ : computed_).push_back(at);
+    conditions_.push_back({c.relation, program_.add(c.left), program_.add(c.right), guard});
   }
 }
 
@@ -92,12 +115,12 @@ void Guards::find_sources(const Captured& captured) {
         if (!used && std::ranges::none_of(list[d].symbols(), [&](Symbol s) { return needed.contains(s); })) {
           continue;
         }
-        add_source({part, static_cast<int32_t>(k), static_cast<int32_t>(d)}, list[d], *captured.env);
+        add_source(place_of(captured, part, k, d), list[d], *captured.env);
       }
     }
   };
   for (size_t k = 0; k < captured.symbols.integers.size(); ++k) {
-    add_source({Part::value, static_cast<int32_t>(k), 0}, captured.symbols.integers[k], *captured.env);
+    add_source(place_of(captured, Part::value, k, 0), captured.symbols.integers[k], *captured.env);
   }
   for (const bool used : {true, false}) {
     for (const bool plain : {true, false}) {
@@ -116,60 +139,51 @@ void Guards::add_checks(const Captured& captured) {
     if (is_source(place)) return;
     const bool early = e.is_constant() || e.kind() == ExprKind::symbol;
     (early ? early_ : checks_).push_back({place, program_.add(e), e});
+    (early ? early_equal_ : equal_).push_back({place.at, program_.add(e)});
   };
   for (size_t k = 0; k < captured.symbols.tensors.size(); ++k) {
     if (captured.used[k] == 0) continue;
     const TensorMeta& meta = captured.symbols.tensors[k];
-    const auto input = static_cast<int32_t>(k);
     const bool empty = std::ranges::any_of(meta.sizes, [](Expr e) { return e.is(0); });
     for (size_t d = 0; d < meta.sizes.size(); ++d) {
-      const auto dim = static_cast<int32_t>(d);
-      add({Part::size, input, dim}, meta.sizes[d]);
-      if (!empty && !meta.sizes[d].is(1)) add({Part::stride, input, dim}, meta.strides[d]);
+      add(place_of(captured, Part::size, k, d), meta.sizes[d]);
+      if (!empty && !meta.sizes[d].is(1)) add(place_of(captured, Part::stride, k, d), meta.strides[d]);
     }
   }
 }
 
-int64_t Guards::value_at(const Place& place, const detail::Leaves& leaves, const CallTensors& call) {
-  const auto input = static_cast<size_t>(place.input), dim = static_cast<size_t>(place.dim);
-  switch (place.part) {
-    case Part::size:
-      return call.tensors[input]->sizes()[dim];
-    case Part::stride:
-      return call.tensors[input]->strides()[dim];
-    case Part::value:
-      return leaves.integers[input];
-  }
-  return 0;
-}
-
-int32_t Guards::first_failed(const detail::Leaves& leaves, const CallTensors& call, int64_t* registers,
-                             int64_t* symbols) const {
+int32_t Guards::first_failed(const int64_t* numbers, int64_t* registers, int64_t* symbols) const {
   std::copy(program_.initial().begin(), program_.initial().end(), registers);
-  int32_t number = 0;
-  for (const Source& source : sources_) {
-    int64_t value = value_at(source.place, leaves, call) - source.offset;
+  for (size_t k = 0; k < sources_.size(); ++k) {
+    const Source& source = sources_[k];
+    int64_t value = numbers[source.place.at] - source.offset;
     if (source.scale != 1) {
-      if (value % source.scale != 0) return number;
+      if (value % source.scale != 0) return static_cast<int32_t>(k);
       value /= source.scale;
     }
-    if (value < source.lower || value > source.upper) return number;
+    if (value < source.lower || value > source.upper) return static_cast<int32_t>(k);
     registers[source.at] = value;
     symbols[source.symbol.number] = value;
-    ++number;
   }
-  for (const Check& check : early_) {
-    if (value_at(check.place, leaves, call) != registers[check.at]) return number;
-    ++number;
+  const size_t checks = sources_.size() + early_.size(), conditions = checks + checks_.size();
+  const auto fails = [&](int32_t at) {
+    const Comparison& c = conditions_[static_cast<size_t>(at)];
+    return !holds(c.relation, registers[c.left], registers[c.right]);
+  };
+  for (const int32_t at : plain_) {
+    if (fails(at)) return static_cast<int32_t>(conditions) + at;
   }
+  const auto unequal = [&](const std::vector<Equality>& list) {
+    size_t k = 0;
+    while (k < list.size() && numbers[list[k].at] == registers[list[k].reg]) ++k;
+    return k;
+  };
+  if (const size_t k = unequal(early_equal_); k < early_equal_.size())
+    return static_cast<int32_t>(sources_.size() + k);
   if (!program_.run(registers)) return kOverflow;
-  for (const Check& check : checks_) {
-    if (value_at(check.place, leaves, call) != registers[check.at]) return number;
-    ++number;
-  }
-  for (const Comparison& c : conditions_) {
-    if (!holds(c.relation, registers[c.left], registers[c.right])) return number;
-    ++number;
+  if (const size_t k = unequal(equal_); k < equal_.size()) return static_cast<int32_t>(checks + k);
+  for (const int32_t at : computed_) {
+    if (fails(at)) return static_cast<int32_t>(conditions) + at;
   }
   return kNone;
 }
@@ -199,21 +213,21 @@ std::vector<std::string> Guards::conditions() const {
   return out;
 }
 
-std::string Guards::misfit(const detail::Leaves& leaves, const CallTensors& call) const {
+std::string Guards::misfit(const CallTensors& call) const {
+  const int64_t* numbers = call.numbers.data();
   std::vector<int64_t> registers(std::max<size_t>(1, program_.size())), symbols(symbol_count_ + 1);
-  const int32_t failed = first_failed(leaves, call, registers.data(), symbols.data());
+  const int32_t failed = first_failed(numbers, registers.data(), symbols.data());
   if (failed == kNone) return {};
   if (failed == kOverflow) return "sizes whose products leave 64 bits";
   const auto at = static_cast<size_t>(failed);
   std::string text = conditions()[at];
   if (at < sources_.size()) {
-    return fmt::format("{}, got {}", text, value_at(sources_[at].place, leaves, call));
+    return fmt::format("{}, got {}", text, numbers[sources_[at].place.at]);
   }
   const size_t check = at - sources_.size();
   if (check < early_.size() + checks_.size()) {
     const Check& c = check < early_.size() ? early_[check] : checks_[check - early_.size()];
-    return fmt::format("{} = {}, got {}", text, registers[static_cast<size_t>(c.at)],
-                       value_at(c.place, leaves, call));
+    return fmt::format("{} = {}, got {}", text, registers[static_cast<size_t>(c.at)], numbers[c.place.at]);
   }
   const Comparison& c = conditions_[check - early_.size() - checks_.size()];
   text += ", with ";

@@ -27,13 +27,12 @@ class Guards {
   size_t symbols() const { return symbol_count_; }
   bool empty() const { return sources_.empty() && early_.empty() && checks_.empty() && conditions_.empty(); }
 
-  /// Whether all hold; `symbols` receives the values of the size symbols. The call fits the artifact's key.
-  bool hold(const detail::Leaves& leaves, const CallTensors& call, int64_t* registers,
-            int64_t* symbols) const {
-    return first_failed(leaves, call, registers, symbols) == kNone;
+  /// Whether all hold; `symbols` receives the values of the size symbols. The call is of the key's kind.
+  bool hold(const CallTensors& call, int64_t* registers, int64_t* symbols) const {
+    return first_failed(call.numbers.data(), registers, symbols) == kNone;
   }
   /// The first that does not hold, in words, with the values that it got; empty where all do.
-  std::string misfit(const detail::Leaves& leaves, const CallTensors& call) const;
+  std::string misfit(const CallTensors& call) const;
   /// All, in words.
   std::vector<std::string> conditions() const;
 
@@ -43,6 +42,7 @@ class Guards {
   struct Place {
     Part part = Part::size;
     int32_t input = 0, dim = 0;
+    int32_t at = 0;  // in CallTensors::numbers
     std::string str() const;
   };
   /// symbol = (value at place - offset) / scale, within [lower, upper].
@@ -62,15 +62,19 @@ class Guards {
     int32_t left = 0, right = 0;
     Guard guard;
   };
+  /// What first_failed() reads, close together: numbers[at] == registers[reg].
+  struct Equality {
+    int32_t at = 0, reg = 0;
+  };
   static constexpr int32_t kNone = -1, kOverflow = -2;
 
   void find_sources(const capture::Captured& captured);
   void add_source(Place place, Expr e, const ShapeEnv& env);
   void add_checks(const capture::Captured& captured);
-  static int64_t value_at(const Place& place, const detail::Leaves& leaves, const CallTensors& call);
+  void add_conditions(const capture::Captured& captured);
+  static Place place_of(const capture::Captured& captured, Part part, size_t input, size_t dim);
   /// Number of the condition (sources, checks, comparisons, in that order), kNone or kOverflow.
-  int32_t first_failed(const detail::Leaves& leaves, const CallTensors& call, int64_t* registers,
-                       int64_t* symbols) const;
+  int32_t first_failed(const int64_t* numbers, int64_t* registers, int64_t* symbols) const;
   std::string source_text(const Source& source) const;
 
   ExprProgram program_;
@@ -78,6 +82,9 @@ class Guards {
   std::vector<Source> sources_;
   std::vector<Check> early_, checks_;  // against constants and symbols, and against computed values
   std::vector<Comparison> conditions_;
+  std::vector<Equality> early_equal_, equal_;  // parallel to early_ and checks_
+  // Positions in conditions_: those over symbols alone tell artifacts of one function apart, and come first.
+  std::vector<int32_t> plain_, computed_;
 };
 
 }  // namespace stax::compiler

@@ -63,9 +63,13 @@ TensorKey key_of(const CallTensors& call, size_t k) {
   return key;
 }
 
-bool fits(const TensorKey& key, const StridedImpl& impl, int32_t alias) {
-  return key.dtype == impl.dtype() && key.device == impl.device() && key.alias == alias &&
-         (key.sizes_matter ? same_extents(key.extents, impl) : key.extents.rank() == impl.dim()) &&
+bool fits_kind(const TensorKind& kind, const StridedImpl& impl, int32_t alias) {
+  return kind.dtype == impl.dtype() && kind.alias == alias && kind.rank == impl.dim() &&
+         kind.device == impl.device();
+}
+
+bool fits_rest(const TensorKey& key, const StridedImpl& impl) {
+  return (!key.sizes_matter || same_extents(key.extents, impl)) &&
          (!key.offset_matters || (key.offset == static_cast<int64_t>(impl.offset()) &&
                                   key.storage_bytes == impl.storage()->bytes()));
 }
@@ -85,41 +89,104 @@ bool same_number(const Scalar& a, const Scalar& b) {
 
 }  // namespace
 
-CallTensors::CallTensors(const detail::Leaves& leaves) {
+namespace {
+
+size_t numbers_in(const detail::Leaves& leaves) {
+  size_t count = leaves.integers.size();
+  for (const Tensor* tensor : leaves.tensors) count += 2 * static_cast<size_t>(strided(*tensor).dim());
+  return count;
+}
+
+}  // namespace
+
+CallTensors::CallTensors(const detail::Leaves& leaves) : numbers(numbers_in(leaves)) {
+  int64_t* next = numbers.data();
   for (const Tensor* tensor : leaves.tensors) {
     const StridedImpl& impl = strided(*tensor);
-    int32_t shared = -1;
-    for (size_t k = 0; k < tensors.size() && shared < 0; ++k) {
-      if (alias[k] < 0 && tensors[k]->storage().get() == impl.storage().get()) {
-        shared = static_cast<int32_t>(k);
-      }
-    }
     tensors.add(&impl);
-    alias.add(shared);
+    for (const SymInt& size : impl.sizes()) *next++ = size;
+    for (const SymInt& stride : impl.strides()) *next++ = stride;
+  }
+  for (const int64_t value : leaves.integers) *next++ = value;
+  find_aliases();
+}
+
+void CallTensors::find_aliases() {
+  const size_t count = tensors.size();
+  const StridedImpl* const* all = tensors.data();
+  // Storages seen, by their addresses: comparing each with each takes long where there are many.
+  constexpr size_t kFew = 6, kSlots = 128;
+  if (count <= kFew || count > kSlots / 2) {
+    for (size_t k = 0; k < count; ++k) {
+      int32_t shared = -1;
+      for (size_t j = 0; j < k && shared < 0; ++j) {
+        if (alias[j] < 0 && all[j]->storage().get() == all[k]->storage().get())
+          shared = static_cast<int32_t>(j);
+      }
+      alias.add(shared);
+    }
+    return;
+  }
+  int8_t slots[kSlots];
+  std::fill(slots, slots + kSlots, int8_t{-1});
+  for (size_t k = 0; k < count; ++k) {
+    const Storage* storage = all[k]->storage().get();
+    size_t at = (reinterpret_cast<uintptr_t>(storage) * 0x9e3779b97f4a7c15u) >> 57;
+    while (slots[at] >= 0 && all[slots[at]]->storage().get() != storage) at = (at + 1) % kSlots;
+    alias.add(slots[at]);
+    if (slots[at] < 0) slots[at] = static_cast<int8_t>(k);
   }
 }
 
 Key Key::of(const detail::Leaves& leaves, const CallTensors& call) {
   Key key;
   key.words.assign(leaves.words.begin(), leaves.words.end());
-  for (size_t k = 0; k < call.tensors.size(); ++k) key.tensors.push_back(key_of(call, k));
+  for (size_t k = 0; k < call.tensors.size(); ++k) {
+    const TensorKey& t = key.tensors.emplace_back(key_of(call, k));
+    key.kinds.push_back({t.dtype, t.device, static_cast<int32_t>(t.extents.rank()), t.alias});
+  }
   for (const Scalar* number : leaves.numbers) key.numbers.emplace_back(*number);
   return key;
 }
 
 bool Key::matches(const detail::Leaves& leaves, const CallTensors& call) const {
+  return matches_kind(leaves, call) && matches_rest(leaves, call);
+}
+
+bool Key::matches_kind(const detail::Leaves& leaves, const CallTensors& call) const {
   if (tensors.size() != call.tensors.size() || numbers.size() != leaves.numbers.size() ||
       !std::equal(words.begin(), words.end(), leaves.words.begin(), leaves.words.end())) {
     return false;
   }
+  const StridedImpl* const* impls = call.tensors.data();
+  const int32_t* aliases = call.alias.data();
+  for (size_t k = 0; k < kinds.size(); ++k) {
+    if (!fits_kind(kinds[k], *impls[k], aliases[k])) return false;
+  }
+  return true;
+}
+
+bool Key::matches_rest(const detail::Leaves& leaves, const CallTensors& call) const {
+  const StridedImpl* const* impls = call.tensors.data();
   for (size_t k = 0; k < tensors.size(); ++k) {
-    if (!fits(tensors[k], *call.tensors[k], call.alias[k])) return false;
-    if (!captured.empty() && captured_index(captured, *call.tensors[k]) != tensors[k].captured) return false;
+    if (!fits_rest(tensors[k], *impls[k])) return false;
+    if (!captured.empty() && captured_index(captured, *impls[k]) != tensors[k].captured) return false;
   }
   for (size_t k = 0; k < numbers.size(); ++k) {
     if (numbers[k] && !same_number(*numbers[k], *leaves.numbers[k])) return false;
   }
   return true;
+}
+
+bool Key::same_kind(const Key& other) const {
+  return words == other.words && numbers.size() == other.numbers.size() && kinds == other.kinds;
+}
+
+bool Key::is_only_kind() const {
+  return captured.empty() &&
+         std::ranges::none_of(tensors,
+                              [](const TensorKey& t) { return t.sizes_matter || t.offset_matters; }) &&
+         std::ranges::none_of(numbers, [](const auto& n) { return n.has_value(); });
 }
 
 bool Key::same(const Key& other) const {
@@ -171,7 +238,10 @@ std::string Key::misfit(const detail::Leaves& leaves, const CallTensors& call) c
   for (size_t k = 0; k < tensors.size(); ++k) {
     TensorKey got = key_of(call, k);
     if (!captured.empty()) got.captured = captured_index(captured, *call.tensors[k]);
-    if (got.captured == tensors[k].captured && fits(tensors[k], *call.tensors[k], call.alias[k])) continue;
+    if (got.captured == tensors[k].captured && fits_kind(kinds[k], *call.tensors[k], call.alias[k]) &&
+        fits_rest(tensors[k], *call.tensors[k])) {
+      continue;
+    }
     got.offset_matters = tensors[k].offset_matters;
     got.sizes_matter = tensors[k].sizes_matter;
     return fmt::format("tensor {}: expected {}, got {}", k, text_of(tensors[k]), text_of(got));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "capture/dispatch.h"
+#include "compiler/size_text.h"
 #include "compiler/small_array.h"
 #include "schedule/memory_plan.h"
 #include "stax/random.h"
@@ -234,7 +235,8 @@ void CompiledProgram::know_late(const Call& call) const {
     call.registers[static_cast<size_t>(at)] = call.late[static_cast<size_t>(symbol.number)];
   }
   STAX_CHECK(numbers_.run(call.registers.data(), 1),
-             "a compiled function meets sizes whose products leave 64 bits");
+             "a compiled function meets sizes whose products leave 64 bits: {}",
+             size_text(captured_, call.symbols));
 }
 
 void CompiledProgram::run_native(Call& call, std::span<const loops::Constant> scalars,
@@ -308,7 +310,8 @@ void CompiledProgram::run(std::span<const Tensor* const> arguments, std::span<co
       registers[static_cast<size_t>(at)] = symbols[static_cast<size_t>(symbol.number)];
   }
   STAX_CHECK(numbers_.empty() || numbers_.run(registers.data()),
-             "a compiled function is called with sizes whose products leave 64 bits");
+             "a compiled function is called with sizes whose products leave 64 bits: {}",
+             size_text(captured_, symbols));
   Call call{arguments, numbers, symbols, registers};
   call.late.resize(late_symbols_);
   if (mutates()) check_writable(call);
@@ -436,7 +439,7 @@ void CompiledProgram::check_assertions(const Call& call, std::vector<char>& chec
     if (checked[k] || waits(c.left) || waits(c.right)) continue;
     checked[k] = 1;
     if (!holds(c.relation, evaluator(c.left), evaluator(c.right))) {
-      throw UserError(failure_text(assertions[k], evaluator));
+      throw_failure(assertions[k], evaluator);
     }
   }
 }

@@ -15,6 +15,7 @@ class SmallArray {
   }
   SmallArray(const SmallArray&) = delete;
   T* data() { return heap_ ? heap_.get() : inline_; }
+  const T* data() const { return heap_ ? heap_.get() : inline_; }
   T& operator[](size_t k) { return data()[k]; }
   size_t size() const { return size_; }
   operator std::span<T>() { return {data(), size_}; }        // NOLINT

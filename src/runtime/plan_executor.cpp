@@ -252,8 +252,14 @@ void PlanExecutor::Run::bind_symbols() {
   for (const auto& [symbol, at] : plan_.numbers.program.symbols()) {
     if (symbol.kind != SymbolKind::unbacked) frame_.numbers[at] = symbol_value(symbol);
   }
-  STAX_CHECK(plan_.numbers.program.run(frame_.numbers.data()),
-             "[call] the sizes of this call lead to tensors whose sizes leave 64 bits");
+  if (plan_.numbers.program.run(frame_.numbers.data())) return;
+  std::string values;
+  for (const auto& [symbol, at] : plan_.numbers.program.symbols()) {
+    if (symbol.kind == SymbolKind::size)
+      values += fmt::format(", {} = {}", symbol.str(), symbol_value(symbol));
+  }
+  throw_user_error(
+      fmt::format("a compiled function is called with sizes whose products leave 64 bits{}", values));
 }
 
 void PlanExecutor::Run::check_input(int32_t k) const {
@@ -427,7 +433,7 @@ void PlanExecutor::Run::check_assertion(int32_t k) const {
   const Assertion& a = plan_.plan.assertions[k];
   if (holds(a.condition.relation, number(plan_.assertions[k].left), number(plan_.assertions[k].right)))
     return;
-  throw_user_error(failure_text(a, [this](Symbol s) { return symbol_value(s); }));
+  throw_failure(a, [this](Symbol s) { return symbol_value(s); });
 }
 
 void PlanExecutor::Run::raise_index_error() const {

@@ -50,13 +50,23 @@ void ShapeEnv::bound(Symbol symbol, const Interval& interval) {
 }
 
 std::optional<bool> ShapeEnv::decide_without_hint(const Condition& condition) const {
-  if (std::optional<bool> answer = stax::decide(condition, ranges_)) return answer;
-  if (guards_.empty() && !learned_) return std::nullopt;
-  try {
-    return decide_with_guards(condition);
-  } catch (const UserError&) {
-    return std::nullopt;  // a constant left int64 on the way
+  std::optional<bool> answer = stax::decide(condition, ranges_);
+  if (!answer && (!guards_.empty() || learned_)) {
+    try {
+      answer = decide_with_guards(condition);
+    } catch (const UserError&) {
+      return std::nullopt;  // a constant left int64 on the way
+    }
   }
+  if (answer) record(condition, *answer);
+  return answer;
+}
+
+void ShapeEnv::record(const Condition& condition, bool answer) const {
+  if (!records_ || (condition.left.is_constant() && condition.right.is_constant())) return;
+  size_t hash = condition.left.hash() * 0x9e3779b97f4a7c15u ^ condition.right.hash();
+  hash = hash * 8 + static_cast<size_t>(condition.relation) * 2 + (answer ? 1 : 0);
+  if (recorded_.insert(hash).second) decisions_.push_back({condition, answer});
 }
 
 namespace {
@@ -146,6 +156,7 @@ std::optional<bool> ShapeEnv::decided(const Condition& condition) {
   std::optional<int64_t> left = hint(condition.left), right = hint(condition.right);
   if (!left || !right) return std::nullopt;
   bool answer = holds(condition.relation, *left, *right);
+  record(condition, answer);
   guards_.push_back({answer ? condition : condition.negated(), CallStack::take()});
   learn(guards_.back().condition);
   return answer;
@@ -158,12 +169,26 @@ bool ShapeEnv::decide(const Condition& condition) {
 
 bool ShapeEnv::expect(const Condition& condition) {
   if (std::optional<bool> answer = decided(condition)) return *answer;
-  assertions_.push_back({condition, asker_.empty() ? "" : asker_ + " needs it", {}});
+  assertions_.push_back(
+      {condition, asker_.empty() ? "" : asker_ + " needs it", {}, CallStack::take(), about(condition)});
   assume(condition);
   return true;
 }
 
+std::string ShapeEnv::about(const Condition& condition) const {
+  std::string text;
+  for (const Expr e : {condition.left, condition.right}) {
+    for (const Symbol symbol : e.symbols()) {
+      const auto found = descriptions_.find(symbol);
+      if (found == descriptions_.end() || text.find(found->second) != std::string::npos) continue;
+      text += (text.empty() ? "" : "; ") + symbol.str() + " is " + found->second;
+    }
+  }
+  return text;
+}
+
 void ShapeEnv::assume(const Condition& condition) {
+  record(condition, true);
   learned_ = true;
   learn(condition);
 }
@@ -171,10 +196,10 @@ void ShapeEnv::assume(const Condition& condition) {
 void ShapeEnv::check(const Condition& condition, std::string words, std::string where) {
   const std::optional<bool> known = decide_without_hint(condition);
   if (known == true) return;
-  Assertion assertion{condition, std::move(words), std::move(where)};
+  Assertion assertion{condition, std::move(words), std::move(where), {}, about(condition)};
   const std::optional<int64_t> left = hint(condition.left), right = hint(condition.right);
   if (left && right && !holds(condition.relation, *left, *right)) {
-    throw UserError(failure_text(assertion, [&](Symbol s) { return *hint(s); }));
+    throw_failure(assertion, [&](Symbol s) { return *hint(s); });
   }
   if (known == false) {
     throw UserError("check(" + condition.str() + ") can never hold: " + undetermined_text(condition));
@@ -235,7 +260,12 @@ std::string failure_text(const Assertion& assertion, const std::function<int64_t
       if (values.find(value) == std::string::npos) values += (values.empty() ? ", with " : ", ") + value;
     }
   }
-  return text + values;
+  text += values;
+  return assertion.about.empty() ? text : text + "; " + assertion.about;
+}
+
+void throw_failure(const Assertion& assertion, const std::function<int64_t(Symbol)>& value_of) {
+  throw_user_error_at(assertion.stack, failure_text(assertion, value_of));
 }
 
 namespace {

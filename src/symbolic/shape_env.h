@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "stax/error.h"
@@ -21,6 +22,12 @@ struct Guard {
   std::string str() const;
 };
 
+/// An answer to a question about sizes, whatever it rests on: ranges, facts, guards or a hint.
+struct Decision {
+  Condition condition;
+  bool answer = true;
+};
+
 /// A decision about sizes that only data determines, which what is known of them does not settle.
 class UndeterminedError : public UserError {
  public:
@@ -34,6 +41,8 @@ class ShapeEnv {
  public:
   /// A fresh symbol, numbered from 0 within its kind.
   Symbol new_symbol(SymbolKind kind, std::optional<int64_t> hint, Interval interval);
+  /// What a symbol stands for, for the texts of errors.
+  void describe(Symbol symbol, std::string text) { descriptions_.emplace(symbol, std::move(text)); }
   std::optional<int64_t> hint(Symbol symbol) const;
   /// The value that the hints give `e`; nothing when a symbol without hint is in it.
   std::optional<int64_t> hint(Expr e) const;
@@ -75,8 +84,13 @@ class ShapeEnv {
   /// Like decide(), but takes no hint: true only where the ranges and the recorded guards prove it.
   bool proves(const Condition& condition) const;
   const std::vector<Guard>& guards() const { return guards_; }
+  /// From here on all decisions are kept, for a run that asks again: STAX_CHECK=decisions.
+  void record_decisions() { records_ = true; }
+  const std::vector<Decision>& decisions() const { return decisions_; }
 
  private:
+  void record(const Condition& condition, bool answer) const;
+  std::string about(const Condition& condition) const;
   std::optional<bool> decide_without_hint(const Condition& condition) const;
   std::optional<bool> decide_with_guards(const Condition& condition) const;
   /// Keeps what a condition that holds implies.
@@ -90,6 +104,7 @@ class ShapeEnv {
   std::string known_text(Symbol symbol) const;
 
   std::unordered_map<Symbol, std::optional<int64_t>> hints_;
+  std::unordered_map<Symbol, std::string> descriptions_;
   std::unordered_map<int, int32_t> next_number_;
   Ranges ranges_;
   std::vector<Guard> guards_;
@@ -101,6 +116,9 @@ class ShapeEnv {
   std::vector<Assertion> assertions_;
   std::string asker_;
   bool learned_ = false;  // a fact that is no guard
+  bool records_ = false;
+  mutable std::vector<Decision> decisions_;
+  mutable std::unordered_set<size_t> recorded_;  // hashes of conditions
 };
 
 }  // namespace stax

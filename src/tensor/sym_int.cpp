@@ -122,6 +122,10 @@ void check(const SymBool& condition, std::string_view words, const std::source_l
              words);
 }
 
+void check(const SymConjunction& conditions, std::string_view words, const std::source_location& where) {
+  for (const SymBool& part : conditions.parts()) check(part, words, where);
+}
+
 SymInt sym_ite(const SymBool& condition, const SymInt& a, const SymInt& b) {
   if (!condition.is_symbolic()) return condition ? a : b;
   const Expr otherwise = to_expr(b);

@@ -443,6 +443,41 @@ TEST(Check, RaisesOutsideTracing) {
   expect_part(error, "data_dependent_test.cpp");
 }
 
+TEST(Check, TakesConjunctions) {
+  // Each part is a check: nothing is decided, and the message names the part that fails.
+  const auto f = compile(
+      [](const T& x, const T& n) {
+        const SymInt k = n.item().toSymInt();
+        check((k >= 0) & (k < x.size(0)) & (x.size(0) > 1), "an index");
+        return x.index({k}) * 2;
+      },
+      strict());
+  const T x = floats({1, 2, 3});
+  expect_floats(f(x, tensor(1)), {4});
+  expect_floats(f(x, tensor(2)), {6});
+  expect_part(error_of([&] { f(x, tensor(3)); }), "check failed: u0 < 3 (an index), with u0 = 3");
+  expect_part(error_of([&] { f(x, tensor(-1)); }), "check failed: 0 <= u0 (an index), with u0 = -1");
+  expect_one_artifact(f);
+  EXPECT_TRUE((x.size(0) > 1) & (x.size(0) < 4));
+  EXPECT_FALSE((x.size(0) > 1) & (x.size(0) < 3));
+  EXPECT_FALSE((x.size(0) > 1) & false);
+  expect_part(error_of([&] { check((x.size(0) > 1) & (x.size(0) < 3), "short"); }), "short");
+}
+
+TEST(Check, NamesTheDimensionsOfItsSymbols) {
+  const auto n = Dim("n", {.min = 2, .max = 64});
+  const auto f = compile(
+      [](const T& x) {
+        check(x.size(0) % 4 == 0, "blocks of 4");
+        return x * 2;
+      },
+      {.dynamic = true, .dynamic_shapes = {{{0, n}}}});
+  expect_floats(f(zeros({4})), {0, 0, 0, 0});
+  const std::string text = error_of([&] { f(zeros({6})); });
+  expect_part(text, "blocks of 4");
+  expect_part(text, "with s0 = 6; s0 is dimension 0 of tensor 0, declared as n with n within [2, 64]");
+}
+
 TEST(Check, IsNoGuardOverSizesOfInputs) {
   const auto compiled = compile(
       [](const T& x) {
@@ -475,12 +510,27 @@ TEST(Check, IsAssertedByExportedPrograms) {
       std::tuple{ones({3})}, {{{0, Dim("n", {.min = 2, .max = 10})}}}, {.names = {"x"}});
   expect_floats(e(ones({5})), {2, 2, 2, 2, 2});
   expect_part(error_of([&] { e(ones({6})); }), "x.size()[0]");
-  // Sizes that data determine are not exported.
-  const auto rows = [](const T& x) { return nonzero(x); };
-  EXPECT_THROW(export_program(rows, std::tuple{ones({3})}, {}), UserError);
 }
 
 // ---- other ways to run ----
+
+TEST(DataDependent, AssertsEqualSizesOfContractions) {
+  const auto dots = compile(
+      [](const T& x, const T& y) {
+        const T a = masked_select(x, x > 0), b = masked_select(y, y > 0);
+        return std::vector<T>{einsum("i,i->", {a, b}), tensordot(a, b, {0}, {0}), einsum("i,j->j", {a, b})};
+      },
+      strict());
+  const std::vector<T> two = dots(floats({1, -1, 2}), floats({3, 4, -1}));
+  expect_floats(two[0], {11});
+  expect_floats(two[1], {11});
+  expect_floats(two[2], {9, 12});
+  const std::vector<T> none = dots(floats({-1}), floats({-1}));
+  expect_floats(none[0], {0});
+  expect_floats(none[2], {});
+  expect_part(error_of([&] { dots(floats({1, 2, 3}), floats({3, 4, -1})); }), "check failed");
+  EXPECT_EQ(dots.artifacts().size(), 2u);  // for inputs of one element, too
+}
 
 TEST(DataDependent, RunsOperatorByOperator) {
   const auto compiled = compile(

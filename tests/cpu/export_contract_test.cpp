@@ -119,11 +119,15 @@ TEST(ExportContract, RefusesContradictingDeclarations) {
   const auto refused = [&](const Dim& a, const Dim& b) {
     return error_of([&] { export_program(f, std::tuple{zeros({6}), zeros({4})}, {{{0, a}}, {{0, b}}}); });
   };
-  EXPECT_THAT(refused(Dim("n"), Dim("n")), HasSubstr("n is 4 in dimension 0 of tensor 1, but 6"));
-  EXPECT_THAT(refused(Dim("n", {.max = 9}), Dim("n", {.max = 8}) + 2), HasSubstr("declared with the ranges"));
+  EXPECT_THAT(
+      refused(Dim("n"), Dim("n")),
+      HasSubstr(
+          "n, declared within [0, inf), is 4 in dimension 0 of tensor 1, but 6 in dimension 0 of tensor 0"));
+  EXPECT_THAT(refused(Dim("n", {.max = 9}), Dim("n", {.max = 8}) + 2),
+              HasSubstr("n is declared within [0, 9] and within [0, 8]"));
   EXPECT_THAT(refused(Dim("n", {.max = 5}), Dim("m")), HasSubstr("n is declared within [0, 5], got 6"));
-  EXPECT_THAT(refused(4 * Dim("n"), Dim("m")), HasSubstr("its size 6 is not of that form"));
-  EXPECT_THAT(refused(Dim(5), Dim("m")), HasSubstr("declared as 5, the tensor has 6"));
+  EXPECT_THAT(refused(4 * Dim("n"), Dim("m")), HasSubstr("got 6, which is not of that form"));
+  EXPECT_THAT(refused(Dim(5), Dim("m")), HasSubstr("declared as 5, got 6"));
   EXPECT_THAT(error_of([&] {
                 export_program(f, std::tuple{zeros({6}), zeros({4})}, {{{1, Dim("n")}}});
               }),

@@ -80,4 +80,21 @@ TEST(Places, StandOnceInAMessage) {
   EXPECT_EQ(text.find("\n  at ", first + 1), std::string::npos) << text;
 }
 
+TEST(Places, OfWhatOperatorsNeedOfData) {
+  int line = 0;
+  const auto compiled = stax::compile(
+      [&](const stax::Tensor& x, const stax::Tensor& y) {
+        const stax::Tensor a = masked_select(x, x > 0), b = masked_select(y, y > 0);
+        line = __LINE__ + 1;
+        return a + b;
+      },
+      {.strict_native = true});
+  const stax::Tensor x = stax::ones({3});
+  EXPECT_EQ(compiled(x, x).size(0), 3);
+  const std::string text = error_of([&] { compiled(x, stax::tensor({1.0f, -1.0f, 1.0f})); });
+  EXPECT_TRUE(holds(text, "check failed")) << text;
+  EXPECT_TRUE(holds(text, "add")) << text;
+  EXPECT_TRUE(holds(text, Place{line}.text())) << text;
+}
+
 }  // namespace user

@@ -1,5 +1,6 @@
 // Random functions with arithmetic and branches on sizes: compiled with symbolic sizes and run at random
-// shapes, against eager evaluation at the same shapes.
+// shapes, against eager evaluation at the same shapes. Every decision that an artifact was made by is asked
+// again at each shape that its guards let in.
 //
 // STAX_FUZZ_SEED is the seed of the first function, STAX_FUZZ_DYNAMIC_COUNT how many there are.
 #include <fmt/core.h>
@@ -11,6 +12,7 @@
 #include <optional>
 
 #include "compiler/batch.h"
+#include "compiler/decisions.h"
 #include "fuzz/random.h"
 #include "fuzz/settings.h"
 #include "stax/stax.h"
@@ -257,7 +259,7 @@ class DynamicShapes : public ::testing::TestWithParam<int64_t> {
         try {
           captured.push_back(
               compiler::trace_function([&](const std::vector<Tensor>& in) { return run(f->seed, in); },
-                                       f->shapes[k], {.dynamic = true}));
+                                       f->shapes[k], {.dynamic = true, .record_decisions = true}));
           owners.push_back(f.get());
         } catch (const std::exception& error) {
           ADD_FAILURE() << f->name(k) << ": recording: " << error.what();
@@ -284,12 +286,24 @@ class DynamicShapes : public ::testing::TestWithParam<int64_t> {
     }
   }
 
+  /// No artifact is used outside its guards: whatever it was made by is so at these shapes, too.
+  static void check_decisions(const Function& f, const Function::Artifact& artifact, size_t shape) {
+    std::vector<const StridedImpl*> tensors;
+    for (const Tensor& t : f.shapes[shape]) tensors.push_back(&strided(t));
+    try {
+      compiler::DecisionCheck(artifact.program->captured(), tensors, {}).before();
+    } catch (const InternalError& error) {
+      ADD_FAILURE() << f.name(shape) << ": " << error.what();
+    }
+  }
+
   static void check(Function& f) {
     for (size_t k = 0; k < f.shapes.size(); ++k) {
       std::vector<int64_t> symbols;
       const auto* artifact = f.find(k, symbols);
       if (artifact == nullptr) continue;
       const auto expected = f.eager(k);
+      check_decisions(f, *artifact, k);
       const auto got =
           attempt([&] { return compiler::run_program(*artifact->program, f.shapes[k], symbols); });
       if (got.has_value() != expected.has_value()) {
