@@ -32,4 +32,16 @@ std::optional<Constant> parse_constant(DType dtype, std::string_view text) {
   return Constant::of(value);
 }
 
+std::string_view sign_of(Relation relation) {
+  constexpr std::string_view signs[] = {"==", "!=", "<", "<="};
+  return signs[static_cast<size_t>(relation)];
+}
+
+std::optional<Relation> relation_of(std::string_view sign) {
+  for (const Relation r : {Relation::eq, Relation::ne, Relation::lt, Relation::le}) {
+    if (sign_of(r) == sign) return r;
+  }
+  return std::nullopt;
+}
+
 }  // namespace stax::loops

@@ -176,11 +176,14 @@ class ProgramParser {
     if (first == "inputs" || first == "outputs") return buffer_list(l, first == "inputs");
     if (first == "scalars") return scalars(l);
     if (first == "bind") return binding(l);
+    if (first == "assert") return assertion(l);
     if (first == "node") return node(l);
     if (first == "external") return external(l);
     if (program_.nodes.empty()) l.fail(fmt::format("a declaration instead of {}", first));
     if (first == "argument") return argument(l);
     if (first == "result") return program_.nodes.back().results.push_back(operand(l));
+    if (first == "dynamic") return void(program_.nodes.back().dynamic = true);
+    if (first == "binds") return result_binding(l);
     instruction(l, first);
   }
 
@@ -244,11 +247,35 @@ class ProgramParser {
     }
   }
 
+  static Symbol symbol(Line& l) {
+    const Expr e = parse_expr(l.word("a symbol"));
+    if (e.kind() != ExprKind::symbol) l.fail(fmt::format("a symbol instead of {}", e.str()));
+    return e.symbol();
+  }
+
+  void assertion(Line& l) {
+    Assertion a;
+    a.condition.left = parse_expr(l.bracketed('[', ']'));
+    const std::optional<Relation> relation = relation_of(l.word("a comparison"));
+    if (!relation) l.fail("==, !=, < or <=");
+    a.condition.relation = *relation;
+    a.condition.right = parse_expr(l.bracketed('[', ']'));
+    a.words = l.quoted();
+    a.where = l.quoted();
+    program_.assertions.push_back(std::move(a));
+  }
+
+  void result_binding(Line& l) {
+    ResultBinding b;
+    b.symbol = symbol(l);
+    b.result = l.integer<int32_t>("a result's position");
+    b.dim = l.integer<int32_t>("a dim, or -1 for its value");
+    program_.nodes.back().binds.push_back(b);
+  }
+
   void binding(Line& l) {
     SymbolBinding b;
-    const Expr symbol = parse_expr(l.word("a symbol"));
-    if (symbol.kind() != ExprKind::symbol) l.fail(fmt::format("a symbol instead of {}", symbol.str()));
-    b.symbol = symbol.symbol();
+    b.symbol = symbol(l);
     constexpr std::string_view parts[] = {"size", "stride", "value"};
     const auto* found = std::find(std::begin(parts), std::end(parts), l.word("size, stride or value"));
     if (found == std::end(parts)) l.fail("size, stride or value");

@@ -119,6 +119,10 @@ std::string node_text(const Program& p, const Node& n) {
     std::string out = fmt::format("external {} {} {}\n", n.name, quoted(n.origin), quoted(n.function));
     for (const auto& a : n.arguments) out += "  argument " + std::visit(ArgumentText{p}, a.value) + "\n";
     for (const auto& r : n.results) out += "  result " + operand_text(p, r) + "\n";
+    if (n.dynamic) out += "  dynamic\n";
+    for (const ResultBinding& b : n.binds) {
+      out += fmt::format("  binds {} {} {}\n", b.symbol.str(), b.result, b.dim);
+    }
     return out;
   }
   std::string out = fmt::format("node {} {} {}", n.name, quoted(n.origin), ranges_text(n.ranges, 'i'));
@@ -176,6 +180,10 @@ std::string Program::str() const {
   for (const SymbolBinding& b : bindings) {
     out +=
         fmt::format("bind {} {} {} {}\n", b.symbol.str(), kParts[static_cast<int>(b.part)], b.input, b.dim);
+  }
+  for (const Assertion& a : assertions) {
+    out += fmt::format("assert [{}] {} [{}] {} {}\n", a.condition.left.str(), sign_of(a.condition.relation),
+                       a.condition.right.str(), quoted(a.words), quoted(a.where));
   }
   for (const Node& n : nodes) out += node_text(*this, n);
   return out;

@@ -182,16 +182,19 @@ void drop_broadcast_labels(Builder& b, std::vector<Term>& terms) {
     for (size_t d = 0; d < t.labels.size(); ++d) {
       const Expr size = t.value.size(static_cast<int64_t>(d));
       const auto [it, fresh] = sizes.emplace(t.labels[d], size);
-      if (fresh || b.env().decide(eq(size, it->second)) || b.env().decide(eq(size, 1))) continue;
-      STAX_CHECK(b.env().expect(eq(it->second, 1)), "einsum: a label has sizes {} and {}", it->second.str(),
-                 size.str());
-      it->second = size;
+      if (fresh || b.env().surely(eq(size, it->second)) || b.env().surely(eq(size, 1))) continue;
+      if (b.env().surely(eq(it->second, 1))) {
+        it->second = size;
+        continue;
+      }
+      STAX_CHECK(b.env().expect(eq(it->second, size)), "einsum: a label has sizes {} and {}",
+                 it->second.str(), size.str());
     }
   }
   for (Term& t : terms) {
     for (size_t d = 0; d < t.labels.size();) {
       const Expr size = t.value.size(static_cast<int64_t>(d));
-      if (b.env().decide(eq(size, sizes[t.labels[d]]))) {
+      if (!b.env().surely(eq(size, 1)) || b.env().surely(eq(sizes[t.labels[d]], 1))) {
         ++d;
         continue;
       }
@@ -283,13 +286,15 @@ Var tensordot_over(Builder& b, const Var& x, const Var& y, const Exprs& x_dims, 
     STAX_CHECK(right.labels[j] >= kEllipsis && summed.insert(static_cast<Label>(i)).second,
                "tensordot: a dimension is given twice");
     // A size of 1 broadcasts: the other tensor is summed.
-    const bool same = b.env().decide(eq(x.size(i), y.size(j)));
-    if (!same && b.env().decide(eq(x.size(i), 1))) {
+    const bool same = b.env().surely(eq(x.size(i), y.size(j)));
+    if (!same && b.env().surely(eq(x.size(i), 1))) {
       right.value = b.call("sum.dim_IntList", {right.value, Exprs{j}, true, y.dtype()});
-    } else if (!same) {
-      STAX_CHECK(b.env().expect(eq(y.size(j), 1)), "tensordot: dimension {} of size {} meets {} of size {}",
-                 i, x.size(i).str(), j, y.size(j).str());
+    } else if (!same && b.env().surely(eq(y.size(j), 1))) {
       left.value = b.call("sum.dim_IntList", {left.value, Exprs{i}, true, x.dtype()});
+    } else {
+      STAX_CHECK(b.env().expect(eq(x.size(i), y.size(j))),
+                 "tensordot: dimension {} of size {} meets {} of size {}", i, x.size(i).str(), j,
+                 y.size(j).str());
     }
     right.labels[j] = static_cast<Label>(i);
   }

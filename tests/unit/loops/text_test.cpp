@@ -69,6 +69,38 @@ TEST(LoopText, RoundTrips) {
   EXPECT_EQ(p.bindings[0].dim, 1);
 }
 
+// Sizes that only data determines: who allocates, what binds their symbols, what is checked of them.
+TEST(LoopText, RoundTripsSymbolsThatResultsBind) {
+  const std::string text = R"(buffer in0 float32 [s0] strides [1] input
+buffer buf0 int64 [u0, 1] strides [1, 1] intermediate
+buffer out0 int64 [u0] strides [1] output
+inputs [in0]
+outputs [out0]
+bind s0 size 0 0
+assert [u0] <= [s0 - 1] "at most \"all\" but one" "model.cpp:7"
+assert [u1 % 2] == [0] "" ""
+external op0 "nonzero" "dynamic_kernels.nonzero"
+  argument tensor in0 float32 [s0] strides [1] offset 0
+  result buf0 int64 [u0, 1] strides [1, 1] offset 0
+  dynamic
+  binds u0 0 0
+  binds u1 0 -1
+node op1 "copy" [i0 < u0]
+  v0 = load int64 buf0[i0]
+  store out0[i0] v0
+)";
+  const Program p = parse_program(text);
+  EXPECT_EQ(p.str(), text);
+  ASSERT_EQ(p.nodes.at(0).binds.size(), 2u);
+  EXPECT_TRUE(p.nodes[0].dynamic);
+  EXPECT_EQ(p.nodes[0].binds[1].symbol, (Symbol{SymbolKind::unbacked, 1}));
+  EXPECT_EQ(p.nodes[0].binds[1].dim, -1);
+  ASSERT_EQ(p.assertions.size(), 2u);
+  EXPECT_EQ(p.assertions[0].words, "at most \"all\" but one");
+  EXPECT_EQ(p.assertions[0].where, "model.cpp:7");
+  EXPECT_EQ(p.assertions[1].condition, eq(mod(Expr(Symbol{SymbolKind::unbacked, 1}), 2), 0));
+}
+
 TEST(LoopText, PrintsWhatItRead) {
   EXPECT_EQ(parse_program(kEverything).str(), kEverything);
 }
