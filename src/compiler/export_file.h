@@ -15,7 +15,7 @@
 namespace stax::compiler {
 
 inline constexpr std::string_view kExportMagic = "STAXPROG";
-inline constexpr uint32_t kExportVersion = 1;
+inline constexpr uint32_t kExportVersion = 2;
 inline constexpr size_t kExportChecksumAt = 28, kExportHeader = 60;
 inline constexpr const char* kRelationTexts[] = {"==", "!=", "<", "<="};
 

@@ -40,6 +40,8 @@ class Reader {
 
   std::shared_ptr<const detail::ExportedState> state() {
     read_contract();
+    late_allowed_ = true;
+    read_late();
     read_graph();
     read_results();
     graph::verify(captured_.graph);
@@ -52,8 +54,10 @@ class Reader {
   Expr expr(const Json& json) const {
     const Expr e = loops::parse_expr(json.as_string());
     for (const Symbol s : e.symbols()) {
-      STAX_CHECK(s.kind == SymbolKind::size && static_cast<size_t>(s.number) < contract_.symbols.size(),
-                 "there is no size {}", s.str());
+      const bool is_size =
+          s.kind == SymbolKind::size && static_cast<size_t>(s.number) < contract_.symbols.size();
+      STAX_CHECK(is_size || (late_allowed_ && s.kind == SymbolKind::unbacked), "there is no size {}",
+                 s.str());
     }
     return e;
   }
@@ -116,6 +120,16 @@ class Reader {
     for (const Json& c : items("assertions")) contract_.assertions.push_back(condition(c));
     for (size_t s = 0; s < contract_.symbols.size(); ++s) {
       (void)contract_.place_of(Symbol{SymbolKind::size, static_cast<int32_t>(s)});
+    }
+  }
+
+  /// Files of format 1 have none.
+  void read_late() {
+    const Json* late = program_.find("late");
+    if (late == nullptr) return;
+    for (const Json& a : late->as_array()) {
+      contract_.late.push_back(
+          {condition(a.at("holds")), a.at("words").as_string(), a.at("where").as_string(), {}, {}});
     }
   }
 
@@ -275,6 +289,7 @@ class Reader {
     }
     captured_.integers = exprs(program_.at("integers"));
     captured_.random_count = expr(program_.at("random_count"));
+    STAX_CHECK(!is_late(captured_.random_count), "how many random numbers are drawn depends on data");
     for (const Json& b : items("offset_matters")) captured_.offset_matters.push_back(b.as_bool() ? 1 : 0);
     STAX_CHECK(captured_.offset_matters.size() == contract_.inputs.size(), "offset_matters has {} entries",
                captured_.offset_matters.size());
@@ -292,7 +307,7 @@ class Reader {
     const std::shared_ptr<ShapeEnv> env = environment_of(contract_, {});
     STAX_CHECK(env, "the decisions contradict the example");
     const size_t guards = env->guards().size();
-    Captured captured = rebuilt(captured_, {}, env);
+    Captured captured = rebuilt(captured_, {}, env, contract_.late);
     STAX_CHECK(env->guards().size() == guards, "the graph needs {}, which is not asserted",
                env->guards().back().condition.str());
     for (const Node& n : captured.graph.nodes) check_strided(captured.graph, n);
@@ -339,6 +354,7 @@ class Reader {
         captured.graph.nodes[static_cast<size_t>(captured.graph.inputs[static_cast<size_t>(w.input)])]
             .results[0];
     const TensorMeta& target = w.region ? *w.region : input;
+    STAX_CHECK(!is_late(target), "a part of an argument is written whose size depends on data");
     const TensorMeta& source = captured.graph.meta(w.value);
     const bool same = source.dtype == target.dtype && source.dtype == input.dtype &&
                       source.dim() == target.dim() &&
@@ -376,6 +392,7 @@ class Reader {
   std::string_view data_;
   ExportContract contract_;
   Captured captured_;
+  bool late_allowed_ = false;  // sizes that only data determines
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "capture/traced_tensor.h"
 #include "compiler/export_state.h"
+#include "compiler/size_text.h"
 #include "support/check.h"
 #include "tensor/element.h"
 
@@ -59,7 +60,7 @@ ExportedState::ArtifactPtr ExportedState::make(std::map<Symbol, int64_t> fixed) 
   auto artifact = std::make_shared<Artifact>();
   std::optional<capture::Captured> graph;
   try {
-    graph = compiler::rebuilt(captured, fixed, env);
+    graph = compiler::rebuilt(captured, fixed, env, contract.late);
   } catch (const UserError& error) {
     throw_user_error(fmt::format("an exported program does not hold for these sizes: {}", error.what()));
   }
@@ -208,7 +209,8 @@ class ExportedCall {
     const int32_t failed = state_.assertions.first_failed(values_);
     if (failed == ConditionList::kNone) return;
     STAX_CHECK(failed != ConditionList::kOverflow,
-               "an exported program is called with sizes whose products leave 64 bits");
+               "an exported program is called with sizes whose products leave 64 bits: {}",
+               compiler::size_text(state_.captured, values_));
     const Condition& c = contract_.assertions[static_cast<size_t>(failed)];
     std::string message =
         fmt::format("an exported program holds only where {}",
@@ -233,7 +235,9 @@ class ExportedCall {
       const StridedImpl& given = tensor(k);
       const graph::TensorMeta& meta = contract_.inputs[k].meta;
       bool fits = state_.captured.offset_matters[k] == 0 || given.offset() == SymInt(0);
-      for (size_t d = 0; d < meta.strides.size() && given.element_count() > 0; ++d) {
+      bool empty = false;
+      for (int64_t d = 0; d < given.dim(); ++d) empty = empty || given.size(d) == 0;
+      for (size_t d = 0; d < meta.strides.size() && !empty; ++d) {
         const auto dim = static_cast<int64_t>(d);
         fits = fits && (given.size(dim) == 1 || given.stride(dim) == value(meta.strides[d]));
       }

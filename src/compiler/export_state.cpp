@@ -12,6 +12,12 @@ namespace stax::compiler {
 using graph::TensorMeta;
 using graph::Value;
 
+bool is_late(const TensorMeta& meta) {
+  const auto late = [](Expr e) { return is_late(e); };
+  return std::ranges::any_of(meta.sizes, late) || std::ranges::any_of(meta.strides, late) ||
+         is_late(meta.offset);
+}
+
 Condition ordered(const Condition& c) {
   const bool symmetric = c.relation == Relation::eq || c.relation == Relation::ne;
   const bool turned = c.left.kind() == ExprKind::symbol && c.right.kind() == ExprKind::symbol &&
@@ -45,6 +51,7 @@ ExportPlace ExportContract::place_of(Symbol symbol) const {
 }
 
 std::string ExportContract::source_text(Symbol symbol) const {
+  if (symbol.kind == SymbolKind::unbacked) return symbol.str();
   const ExportPlace at = place_of(symbol);
   const ExportInput& input = inputs[static_cast<size_t>(at.input)];
   const LinearSize form = *linear_size(input.meta.sizes[static_cast<size_t>(at.dim)]);
@@ -56,6 +63,7 @@ std::string ExportContract::source_text(Symbol symbol) const {
 }
 
 std::string ExportContract::symbol_text(Symbol symbol) const {
+  if (symbol.kind == SymbolKind::unbacked) return symbol.str();
   const std::string& name = symbols[static_cast<size_t>(symbol.number)].name;
   return name.empty() ? source_text(symbol) : name;
 }
@@ -104,12 +112,18 @@ namespace {
 
 class Rebuilder {
  public:
-  Rebuilder(const capture::Captured& from, const std::map<Symbol, int64_t>& values, ShapeEnv& env)
-      : from_(from), values_(values), env_(env) {}
+  Rebuilder(const capture::Captured& from, const std::map<Symbol, int64_t>& values, ShapeEnv& env,
+            std::span<const Assertion> late)
+      : from_(from), values_(values), env_(env), checks_(late), checked_(late.size(), 0) {}
 
   Expr operator()(Expr e) const {
-    if (values_.empty()) return e;
+    if (values_.empty() && !is_late(e)) return e;
     return substitute(e, [&](Symbol s) -> std::optional<Expr> {
+      if (s.kind == SymbolKind::unbacked) {
+        const auto bound = late_.find(s);
+        STAX_CHECK(bound != late_.end(), "the size {} is used before anything determines it", s.str());
+        return bound->second;
+      }
       const auto known = values_.find(s);
       return known == values_.end() ? std::nullopt : std::optional(Expr(known->second));
     });
@@ -126,8 +140,12 @@ class Rebuilder {
   graph::Graph graph() {
     for (const graph::Node& node : from_.graph.nodes) {
       graph::Node& next = out_.nodes.emplace_back(node);
-      for (TensorMeta& meta : next.results) meta = (*this)(meta);
-      if (node.kind == graph::NodeKind::call) infer(next);
+      if (node.kind == graph::NodeKind::call) {
+        infer(next);
+        state_checks();
+      } else {
+        for (TensorMeta& meta : next.results) meta = (*this)(meta);
+      }
     }
     out_.inputs = from_.graph.inputs;
     out_.outputs = from_.graph.outputs;
@@ -139,7 +157,45 @@ class Rebuilder {
   }
 
  private:
+  /// What is recorded as symbol `recorded` is `found` here.
+  void bind(Expr recorded, Expr found) {
+    const auto is_symbol = [](Expr e) {
+      return e.kind() == ExprKind::symbol && e.symbol().kind == SymbolKind::unbacked;
+    };
+    if (is_symbol(recorded) && is_symbol(found)) late_.emplace(recorded.symbol(), found);
+  }
+
+  /// Of the symbols that are known by now.
+  void state_checks() {
+    const auto known = [&](Expr e) {
+      return std::ranges::all_of(
+          e.symbols(), [&](Symbol s) { return s.kind != SymbolKind::unbacked || late_.contains(s); });
+    };
+    for (size_t k = 0; k < checks_.size(); ++k) {
+      const Condition& c = checks_[k].condition;
+      if (checked_[k] != 0 || !known(c.left) || !known(c.right)) continue;
+      checked_[k] = 1;
+      const Condition here{c.relation, (*this)(c.left), (*this)(c.right)};
+      if (!here.left.is_constant() || !here.right.is_constant())
+        env_.check(here, checks_[k].words, checks_[k].where);
+    }
+  }
+
+  /// bind_value makes the symbol that stands for the element of a tensor.
+  void bind_value(const graph::Node& node) {
+    STAX_CHECK(node.args.size() == 2 && node.args[0].is_tensor() && node.args[1].is_number() &&
+                   node.args[1].number().integer.kind() == ExprKind::symbol,
+               "{} binds no size", node.name);
+    const Value from = node.args[0].tensor();
+    const graph::Node& source = out_.nodes[static_cast<size_t>(from.node)];
+    const bool bytes = source.op != nullptr && source.op->schema.full_name() == "to.dtype" &&
+                       source.args[0].is_tensor() && out_.meta(source.args[0].tensor()).dtype == DType::uint8;
+    bind(node.args[1].number().integer,
+         env_.new_symbol(SymbolKind::unbacked, std::nullopt, bytes ? Interval::of(0, 255) : Interval{}));
+  }
+
   void infer(graph::Node& node) {
+    if (node.op->schema.name == "bind_value") bind_value(node);
     std::vector<Argument<TensorMeta>> metas;
     for (Argument<Value>& argument : node.args) {
       if (auto* list = std::get_if<std::vector<Expr>>(&argument.value)) {
@@ -155,6 +211,9 @@ class Rebuilder {
     const bool chosen = node.op->schema.name == "clone";  // its layout is chosen by who records it
     for (size_t r = 0; r < results.size(); ++r) {
       TensorMeta& recorded = node.results[r];
+      for (size_t d = 0; d < recorded.sizes.size() && d < results[r].sizes.size(); ++d)
+        bind(recorded.sizes[d], results[r].sizes[d]);
+      recorded = (*this)(recorded);
       STAX_CHECK(same(results[r], recorded), "{} is {}, it was recorded as {}", node.name, results[r].str(),
                  recorded.str());
       if (!chosen) recorded = results[r];
@@ -169,14 +228,17 @@ class Rebuilder {
   const capture::Captured& from_;
   const std::map<Symbol, int64_t>& values_;
   ShapeEnv& env_;
+  std::span<const Assertion> checks_;
+  std::vector<char> checked_;    // by check: it is stated
+  std::map<Symbol, Expr> late_;  // by recorded symbol
   graph::Graph out_;
 };
 
 }  // namespace
 
 capture::Captured rebuilt(const capture::Captured& captured, const std::map<Symbol, int64_t>& values,
-                          std::shared_ptr<ShapeEnv> env) {
-  Rebuilder rebuild(captured, values, *env);
+                          std::shared_ptr<ShapeEnv> env, std::span<const Assertion> late) {
+  Rebuilder rebuild(captured, values, *env, late);
   capture::Captured out = captured;
   out.graph = rebuild.graph();
   for (capture::CapturedOutput& output : out.outputs) {

@@ -42,15 +42,27 @@ struct ExportContract {
   std::vector<Guard> guards;
   /// Those among them, and others, that the declared ranges do not imply: asserted in each call.
   std::vector<Condition> assertions;
+  /// About sizes that only data determines: checked in each call as soon as these are known.
+  std::vector<Assertion> late;
 
   /// Where the value of a symbol is found: a dimension that is the symbol alone, else the first that is
   /// computed from it.
   ExportPlace place_of(Symbol symbol) const;
   /// "x.size()[0]", or computed from that.
   std::string source_text(Symbol symbol) const;
-  /// With the names of dimensions where they have one, with source_text() elsewhere.
+  /// With the names of dimensions where they have one, with source_text() elsewhere. "u0" for what only data
+  /// determines, in both.
   std::string symbol_text(Symbol symbol) const;
 };
+
+/// Whether sizes that only data determines are in it.
+inline bool is_late(Expr e) {
+  return e.contains(SymbolKind::unbacked);
+}
+inline bool is_late(const Condition& c) {
+  return is_late(c.left) || is_late(c.right);
+}
+bool is_late(const graph::TensorMeta& meta);
 
 /// Equal and different sizes in the order of their symbols.
 Condition ordered(const Condition& condition);
@@ -78,8 +90,9 @@ class ConditionList {
 
 /// `captured` with values for some symbols. Every node's metadata are computed anew, in `env`, and compared;
 /// UserError naming the node where they are others. For files: where they were not made by Stax.
+/// Sizes that only data determines get symbols of `env`; `late` is stated of them there.
 capture::Captured rebuilt(const capture::Captured& captured, const std::map<Symbol, int64_t>& values,
-                          std::shared_ptr<ShapeEnv> env);
+                          std::shared_ptr<ShapeEnv> env, std::span<const Assertion> late);
 
 /// The environment in which a program's graph was recorded: its symbols and decisions, with `values` for some
 /// of them. Null where the hints of the others contradict a decision.

@@ -34,6 +34,7 @@ class ProgramText {
     for (const graph::WriteBack& w : captured_.graph.write_backs) write_back(w);
     shared_dims();
     for (const Condition& c : contract_.assertions) assertion(c);
+    for (const Assertion& a : contract_.late) assertion(a.condition);
     std::string list;
     for (const std::string& r : results) list += (list.empty() ? "" : ", ") + r;
     if (results.size() != 1) list = results.empty() ? "None" : "(" + list + ")";
@@ -81,6 +82,7 @@ class ProgramText {
   }
 
   std::string symbol(Symbol s) {
+    if (s.kind == SymbolKind::unbacked) return late_symbol(s);
     const ExportPlace place = contract_.place_of(s);
     const Expr whole =
         contract_.inputs[static_cast<size_t>(place.input)].meta.sizes[static_cast<size_t>(place.dim)];
@@ -89,6 +91,25 @@ class ProgramText {
     if (form.offset > 0) out = binary("sub", out, "-", std::to_string(form.offset));
     if (form.offset < 0) out = binary("add", out, "+", std::to_string(-form.offset));
     return form.scale == 1 ? out : binary("floordiv", out, "//", std::to_string(form.scale));
+  }
+
+  /// A size of the result that determines it, or the element that was asked for.
+  std::string late_symbol(Symbol s) {
+    const LateSource& from = late_.at(s);
+    if (from.dim < 0) return line("item", [&] { return value(from.value) + ".item()"; });
+    const std::string shape = shape_of(value(from.value));
+    return line("getitem", [&] { return fmt::format("{}[{}]", shape, from.dim); });
+  }
+  void note_late(size_t n) {
+    const Node& node = captured_.graph.nodes[n];
+    for (size_t r = 0; r < node.results.size(); ++r) {
+      const std::vector<Expr>& sizes = node.results[r].sizes;
+      for (size_t d = 0; d < sizes.size(); ++d) {
+        if (sizes[d].kind() != ExprKind::symbol || !is_late(sizes[d])) continue;
+        const Value from{static_cast<graph::NodeId>(n), static_cast<int32_t>(r)};
+        late_.emplace(sizes[d].symbol(), LateSource{from, static_cast<int32_t>(d)});
+      }
+    }
   }
 
   /// Emits the lines that compute `e`, once, and returns what stands for it.
@@ -242,7 +263,13 @@ class ProgramText {
         text_ += fmt::format("{} = self.{}\n", values_[n], values_[n]);
         return;
       case NodeKind::call:
+        if (node.op->schema.name == "bind_value") {
+          late_.emplace(node.args[1].number().integer.symbol(), LateSource{node.args[0].tensor(), -1});
+          values_[n] = value(node.args[0].tensor());
+          return;
+        }
         values_[n] = call(node);
+        note_late(n);
         return;
     }
   }
@@ -408,8 +435,15 @@ class ProgramText {
                  text_of(c, [&](Symbol s) { return contract_.source_text(s); }));
   }
 
+  /// Where the value of a size that only data determines is found.
+  struct LateSource {
+    Value value;
+    int32_t dim = -1;  // -1: the element
+  };
+
   const ExportContract& contract_;
   const capture::Captured& captured_;
+  std::map<Symbol, LateSource> late_;
   std::string text_;
   std::set<std::string> used_;
   std::map<std::string, std::string> functions_, shapes_;
@@ -441,9 +475,9 @@ std::vector<std::string> ExportedProgram::assertions() const {
   for (const compiler::ExportSymbol& symbol : contract.symbols) {
     if (!symbol.name.empty()) out.push_back(fmt::format("{} within {}", symbol.name, symbol.declared.str()));
   }
-  for (const Condition& c : contract.assertions) {
-    out.push_back(compiler::text_of(c, [&](Symbol s) { return contract.symbol_text(s); }));
-  }
+  const auto name_of = [&](Symbol s) { return contract.symbol_text(s); };
+  for (const Condition& c : contract.assertions) out.push_back(compiler::text_of(c, name_of));
+  for (const Assertion& a : contract.late) out.push_back(compiler::text_of(a.condition, name_of));
   return out;
 }
 

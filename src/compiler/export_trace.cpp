@@ -41,12 +41,20 @@ class Exporter {
     recorder.begin = [&](ShapeEnv& env, capture::InputSymbols& symbols) { begin(env, symbols); };
     recorder.decide = [&](ShapeEnv& env, const Condition& c) { return constraints_->decide(env, c); };
     Captured captured = record(call_, arguments_, symbol_options_, recorder);
-    check_no_data(captured);
+    check_writes(captured);
     constraints_->take_over(*captured.env);
     constraints_->check_declarations(contract_);
     contract_.guards = captured.env->guards();
-    const std::vector<Assertion> checks = captured.env->assertions();
-    for (const Assertion& check : checks) contract_.guards.push_back({check.condition, {}});
+    std::vector<Assertion> checks;
+    for (const Assertion& check : captured.env->assertions()) {
+      if (compiler::is_late(check.condition)) {
+        const std::string where = check.where.empty() ? check.stack.user_place() : check.where;
+        contract_.late.push_back({check.condition, check.words, where, {}, {}});
+      } else {
+        contract_.guards.push_back({check.condition, {}});
+        checks.push_back(check);
+      }
+    }
     constraints_->relax([&](const Condition& c) { return is_dispensable(captured, c); });
     for (size_t s = 0; s < contract_.symbols.size(); ++s) try_small(captured, static_cast<int32_t>(s));
     contract_.assertions = constraints_->assertions();
@@ -56,16 +64,18 @@ class Exporter {
     // The layouts of frozen tensors may be others than those of the captured ones.
     std::shared_ptr<ShapeEnv> env = compiler::environment_of(contract_, {});
     STAX_ASSERT(env, "[export] the example contradicts its own decisions");
-    captured = compiler::rebuilt(captured, {}, std::move(env));
+    captured = compiler::rebuilt(captured, {}, std::move(env), contract_.late);
     captured.env.reset();
     return std::make_shared<ExportedState>(std::move(contract_), std::move(captured));
   }
 
  private:
-  static void check_no_data(const Captured& captured) {
-    STAX_CHECK(captured.env->late_symbols() == 0,
-               "export: a size of the function depends on data, which exported programs do not hold; return "
-               "what it is computed from");
+  static void check_writes(const Captured& captured) {
+    for (const graph::WriteBack& w : captured.graph.write_backs) {
+      STAX_CHECK(
+          !w.region || !compiler::is_late(*w.region),
+          "export: the function writes to a part of an argument whose size depends on data; write the whole");
+    }
   }
 
   void fix_undeclared(size_t k) {

@@ -125,6 +125,9 @@ class Writer {
             }));
     out.set("guards", list(contract.guards, [](const Guard& g) { return condition(g.condition); }));
     out.set("assertions", list(contract.assertions, condition));
+    out.set("late", list(contract.late, [](const Assertion& a) {
+              return object({{"holds", condition(a.condition)}, {"words", a.words}, {"where", a.where}});
+            }));
     out.set("nodes", list(captured.graph.nodes, [&](const Node& n) { return node(n); }));
     out.set("inputs", list(captured.inputs, [](const CapturedInput& i) {
               return object({{"argument", i.argument}, {"flat", i.flat}, {"start", i.start}});

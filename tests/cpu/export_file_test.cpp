@@ -137,8 +137,8 @@ TEST_F(ExportFile, RefusesForeignAndNewerFiles) {
   EXPECT_THAT(refusal("\x89PNG is something else, and long enough for a header of sixty bytes or more"),
               HasSubstr("is no exported program"));
   std::string newer = small_file();
-  newer[8] = 2;
-  EXPECT_THAT(refusal(newer), HasSubstr("was written by a newer Stax (format 2, this one reads up to 1)"));
+  newer[8] = 3;
+  EXPECT_THAT(refusal(newer), HasSubstr("was written by a newer Stax (format 3, this one reads up to 2)"));
   EXPECT_THAT(error_of([&] { ExportedProgram::load(path("missing")); }), HasSubstr("cannot be read"));
 }
 
