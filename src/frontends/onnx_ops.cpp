@@ -109,7 +109,8 @@ void NodeCall::refuse(const std::string& why) const {
 
 const OpRow* find_row(std::string_view op_type, int64_t opset) {
   const OpRow* best = nullptr;
-  for (const auto& family : {math_rows(), shape_rows(), index_rows(), reduction_rows(), network_rows()}) {
+  for (const auto& family :
+       {math_rows(), shape_rows(), index_rows(), reduction_rows(), network_rows(), resize_rows()}) {
     for (const OpRow& row : family) {
       if (row.name == op_type && row.since <= opset && (best == nullptr || row.since > best->since))
         best = &row;

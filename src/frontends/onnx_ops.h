@@ -116,6 +116,7 @@ std::span<const OpRow> shape_rows();
 std::span<const OpRow> index_rows();
 std::span<const OpRow> reduction_rows();
 std::span<const OpRow> network_rows();
+std::span<const OpRow> resize_rows();
 
 // For the functions behind rows.
 

@@ -71,7 +71,9 @@ TEST(OnnxDynamic, NamesTheModelsDimensions) {
     compiled(inputs);
     FAIL() << "no error";
   } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("sequence is 6 in dimension 1 of tensor 1"), HasSubstr("5")));
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("sequence, declared within [0, inf), is 6 in dimension 1 of tensor 1"),
+                      HasSubstr("5")));
   }
 }
 
@@ -119,6 +121,32 @@ TEST(OnnxDynamic, EdgesRepeatByComputedAmounts) {
   const auto f = compiled(program);
   EXPECT_THAT(values(f(std::vector<Array>{arange(3, kFloat)})[0]), ElementsAre(2, 1, 0, 1, 2));
   EXPECT_THAT(values(f(std::vector<Array>{arange(4, kFloat)})[0]), ElementsAre(3, 2, 1, 0, 1, 2, 3));
+  EXPECT_EQ(f.artifacts().size(), 1u);
+}
+
+TEST(OnnxDynamic, ResizesToComputedSizes) {
+  // To twice as many columns, by the nearest and by weights.
+  Builder b;
+  b.input("x").constant("ones", {1, 2});
+  b.node("Shape", {"x"}, {"shape"}).node("Mul", {"shape", "ones"}, {"twice"});
+  b.node("Resize", {"x", "", "", "twice"}, {"near"},
+         {attribute("coordinate_transformation_mode", std::string("asymmetric")),
+          attribute("nearest_mode", std::string("floor"))});
+  b.node("Resize", {"x", "", "", "twice"}, {"linear"}, {attribute("mode", std::string("linear"))});
+  const OnnxProgram program = b.build({"near", "linear"});
+  const auto f = compiled(program);
+  for (const int64_t n : {3, 2}) {
+    const std::vector<Array> out = f(std::vector<Array>{arange(2 * n, kFloat).reshape({2, n})});
+    EXPECT_EQ(out[0].sizes().values(), (Ints{2, 2 * n}));
+    const std::vector<double> near = values(out[0]), linear = values(out[1]);
+    for (size_t k = 0; k < near.size(); ++k) {
+      EXPECT_EQ(near[k], static_cast<double>(k / 2));
+      // Half a pixel: a quarter of the way to a neighbour, none beyond the ends of a row.
+      const size_t row = static_cast<size_t>(2 * n), column = k % row;
+      const double step = column == 0 || column == row - 1 ? 0 : k % 2 == 0 ? -0.25 : 0.25;
+      EXPECT_NEAR(linear[k], near[k] + step, 1e-6);
+    }
+  }
   EXPECT_EQ(f.artifacts().size(), 1u);
 }
 

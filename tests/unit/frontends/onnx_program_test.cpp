@@ -294,8 +294,8 @@ TEST(OnnxModel, IsAFunctionThatCompiles) {
 
 TEST(OnnxOps, RowsHaveOneNameAndVersionEach) {
   std::set<std::pair<std::string_view, int64_t>> seen;
-  for (const auto& family :
-       {ops::math_rows(), ops::shape_rows(), ops::index_rows(), ops::reduction_rows(), ops::network_rows()}) {
+  for (const auto& family : {ops::math_rows(), ops::shape_rows(), ops::index_rows(), ops::reduction_rows(),
+                             ops::network_rows(), ops::resize_rows()}) {
     for (const ops::OpRow& row : family) {
       EXPECT_TRUE(seen.emplace(row.name, row.since).second) << row.name;
       EXPECT_NE(row.run, nullptr);
