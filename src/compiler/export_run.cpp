@@ -248,8 +248,12 @@ class ExportedCall {
           "memory; give a tensor that lies as the example did",
           contract_.inputs[k].name);
       std::vector<int64_t> sizes, strides;
+      int64_t bytes = itemsize(meta.dtype);
       for (size_t d = 0; d < meta.sizes.size(); ++d) {
         sizes.push_back(value(meta.sizes[d]));
+        STAX_CHECK(!__builtin_mul_overflow(bytes, sizes.back(), &bytes),
+                   "an exported program is called with sizes whose products leave 64 bits: {}",
+                   compiler::size_text(state_.captured, values_));
         strides.push_back(value(meta.strides[d]));
       }
       copies_[k] = new_tensor(meta.dtype, extents_of(sizes, strides));
