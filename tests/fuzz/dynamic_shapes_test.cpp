@@ -42,7 +42,7 @@ struct State {
 using Step = Tensor (*)(State&);
 
 // Elements are small integers, so that sums are exact in any order.
-const std::vector<Step>& steps() {
+const std::vector<Step>& size_steps() {
   static const std::vector<Step> all = {
       [](State& s) { return s.any() + s.random.integer(-3, 3); },
       [](State& s) { return maximum(s.any(), -s.any().sum()); },
@@ -146,7 +146,20 @@ const std::vector<Step>& steps() {
         const Tensor t = s.array();
         return t.index({stax::Slice(None, None, 2)}) * 1;
       },
-      // Sizes that only data determines, within an operator: what is left has none.
+      [](State& s) { return s.any() * s.any(); },
+      [](State& s) { return s.any() + s.any(); },
+      [](State& s) {
+        const Tensor t = s.array(), copy = t.clone();
+        copy.select(0, 0).add_(5);
+        return copy;
+      },
+  };
+  return all;
+}
+
+/// With sizes that only data determines inside: what is left has none.
+const std::vector<Step>& data_steps() {
+  static const std::vector<Step> all = {
       [](State& s) {
         const Tensor t = s.any();
         return t + masked_select(t, t > 0).sum();
@@ -160,14 +173,16 @@ const std::vector<Step>& steps() {
         const Tensor some = masked_select(t, t < s.random.integer(0, 3));
         return cat({some * 2, t.reshape({-1})}, 0).sum() + t;
       },
-      [](State& s) { return s.any() * s.any(); },
-      [](State& s) { return s.any() + s.any(); },
-      [](State& s) {
-        const Tensor t = s.array(), copy = t.clone();
-        copy.select(0, 0).add_(5);
-        return copy;
-      },
   };
+  return all;
+}
+
+const std::vector<Step>& steps() {
+  static const std::vector<Step> all = [] {
+    std::vector<Step> both = size_steps();
+    both.insert(both.end(), data_steps().begin(), data_steps().end());
+    return both;
+  }();
   return all;
 }
 
