@@ -68,6 +68,11 @@ Tensor coordinates(const NodeCall& call, const Change& change, Expr before, cons
       (how == "pytorch_half_pixel" || how == "align_corners") && to_sym_int(change.length) == 1;
   if (single) return op("zeros_like", {at});
   if (how == "pytorch_half_pixel") return half_pixel();
+  if (how == "align_corners" && change.scale) {  // the last sample lies at the scaled length, not rounded
+    const auto length = static_cast<double>(fixed(before));
+    const double last = *change.scale * length - 1;
+    return last == 0 ? op("zeros_like", {at}) : op("mul", {at, (length - 1) / last});
+  }
   if (how == "align_corners") return op("div", {op("mul", {at, before - 1}), change.length - 1});
   if (how == "half_pixel_symmetric") {
     if (!change.scale) return half_pixel();
