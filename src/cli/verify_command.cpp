@@ -19,8 +19,9 @@ ReplayMode parse_mode(const std::string& text) {
   if (text == "reference") return ReplayMode::reference;
   if (text == "compiled") return ReplayMode::compiled;
   if (text == "dynamic") return ReplayMode::dynamic;
+  if (text == "interpret") return ReplayMode::interpret;
   throw_user_error(
-      fmt::format("verify: there is no mode '{}'; there are: reference, compiled, dynamic", text));
+      fmt::format("verify: there is no mode '{}'; there are: reference, compiled, dynamic, interpret", text));
 }
 
 /// Files of recorded calls below the paths, by name; with `op`, only those of that operator.

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,21 @@ struct KernelStatus {
   long value = 0;  // the index as it was given
   long size = 0;   // of the dimension that it indexes
   long flag = 0;
+};
+
+/// A launch of a kernel that is not machine code of this processor.
+struct KernelCall {
+  std::span<void* const> buffers;             // to element 0 of KernelInfo::buffers
+  std::span<const loops::Constant> scalars;   // parallel to Program::scalars
+  KernelStatus* status = nullptr;
+  std::function<int64_t(Expr)> evaluate;      // for the sizes of the call
+};
+
+/// Runs such a kernel to its end.
+class KernelRunner {
+ public:
+  virtual ~KernelRunner() = default;
+  virtual void run(const KernelCall& call) const = 0;
 };
 
 /// Loop nests of a kernel after its first.

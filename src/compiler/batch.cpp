@@ -51,8 +51,8 @@ capture::Captured trace_function(const TensorFunction& function, const std::vect
   return captured;
 }
 
-std::vector<BatchItem> compile_batch(std::vector<capture::Captured> captured) {
-  const PipelineOptions strict{Backend::native, true}, lenient{Backend::native, false};
+std::vector<BatchItem> compile_batch(std::vector<capture::Captured> captured, const std::string& target) {
+  const PipelineOptions strict{.strict_native = true, .target = target}, lenient{};
   std::vector<BatchItem> items(captured.size());
   std::vector<Stages> stages(captured.size());
   std::vector<Stages*> native;
@@ -64,7 +64,7 @@ std::vector<BatchItem> compile_batch(std::vector<capture::Captured> captured) {
       items[i].error = error.what();
     }
   }
-  join_modules(native);
+  if (target == "cpu") join_modules(native);
   for (size_t i = 0; i < captured.size(); ++i) {
     try {
       if (items[i].error.empty()) {

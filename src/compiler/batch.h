@@ -27,8 +27,9 @@ struct BatchItem {
 
 /// Compiles all, in one module; programs without kernels of their own run in the reference executor. Nothing
 /// is thrown: what cannot be made says why. Where the module does not compile, each program is compiled by
-/// itself.
-std::vector<BatchItem> compile_batch(std::vector<capture::Captured> captured);
+/// itself. `target`: as in PipelineOptions.
+std::vector<BatchItem> compile_batch(std::vector<capture::Captured> captured,
+                                     const std::string& target = "cpu");
 
 /// The values of size symbols in a call with these arguments; nothing where the guards do not hold. Ranks and
 /// dtypes are those that the guards were made for.

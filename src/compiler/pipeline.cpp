@@ -9,9 +9,11 @@
 #include "graph/pass_table.h"
 #include "kernels/external.h"
 #include "ops/table.h"
+#include "runtime/triton_interpreter.h"
 #include "schedule/verify.h"
 #include "support/check.h"
 #include "support/log.h"
+#include "tuning/launch_config.h"
 
 namespace stax::compiler {
 namespace {
@@ -66,7 +68,9 @@ void emit_cuda(Stages& stages, const schedule::Target& target, const Sizes& size
     const auto number = static_cast<int32_t>(stages.tiles.size());
     stages.tiles.push_back(codegen::make_tile_kernel(stages.program, group, target, number, sizes));
     stages.sources.push_back(codegen::print_triton(stages.tiles.back()));
-    stages.infos.push_back({.name = stages.tiles.back().name});
+    codegen::KernelInfo info{.name = stages.tiles.back().name, .symbols = stages.tiles.back().symbols};
+    for (const codegen::TilePointer& p : stages.tiles.back().pointers) info.buffers.push_back(p.buffer);
+    stages.infos.push_back(std::move(info));
   }
 }
 
@@ -90,6 +94,22 @@ std::unique_ptr<runtime::PlanExecutor> build_native(Stages& stages) {
     kernel.entry = reinterpret_cast<codegen::KernelEntry>(module.symbol(kernel.info.name));
   }
   plan.module = std::make_shared<std::vector<std::shared_ptr<runtime::Module>>>(modules);
+  return std::make_unique<runtime::PlanExecutor>(std::move(plan), machine());
+}
+
+runtime::TritonInterpreter& interpreter() {
+  static runtime::TritonInterpreter one;
+  return one;
+}
+
+std::unique_ptr<runtime::PlanExecutor> build_interpreted(const Stages& stages) {
+  codegen::Plan plan = plan_of(stages);
+  const auto program = std::make_shared<loops::Program>(stages.program);
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    const codegen::TileKernel& tile = stages.tiles[k];
+    plan.kernels[k].runner =
+        runtime::interpreted(interpreter(), tile, tuning::default_config(tile), program, stages.sources[k]);
+  }
   return std::make_unique<runtime::PlanExecutor>(std::move(plan), machine());
 }
 
@@ -153,7 +173,7 @@ Executables build(Stages& stages, const PipelineOptions& options) {
   if (options.backend == Backend::native && stages.fallback.empty()) {
     const auto start = Clock::now();
     try {
-      out.plan = build_native(stages);
+      out.plan = stages.target.starts_with("cuda") ? build_interpreted(stages) : build_native(stages);
       stages.host_seconds = seconds_since(start);
       log::print(Channel::kernels, "{} kernels in {} modules, {:.1f} ms in Stax, {:.1f} ms to compile",
                  stages.kernels.size(), stages.sources.size(), stages.stax_seconds * 1e3,

@@ -27,7 +27,7 @@ struct PipelineOptions {
   /// Raises where kernels cannot be generated or compiled, instead of running the program in the reference
   /// executor.
   bool strict_native = false;
-  /// What kernels are made for: "cpu", or "cuda:sm_90", for which they are only made, not compiled.
+  /// What kernels are made for: "cpu", or "cuda:sm_90", whose kernels run in Triton's interpreter.
   std::string target = "cpu";
 };
 

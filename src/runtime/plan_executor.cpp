@@ -329,6 +329,13 @@ int64_t PlanExecutor::Run::grain_of(const PreparedPhase& phase) const {
 void PlanExecutor::Run::launch(const PreparedKernel& kernel) {
   void** pointers = frame_.pointers.data() + kernel.first_argument;
   for (int32_t k = 0; k < kernel.arguments; ++k) pointers[k] = frame_.base[kernel.buffers[k]];
+  if (kernel.runner != nullptr) {
+    kernel.runner->run(
+        {{pointers, static_cast<size_t>(kernel.arguments)}, in_.scalars, &status_, [this](Expr e) {
+           return evaluated(e);
+         }});
+    return;
+  }
   long* sizes = frame_.sizes.data() + kernel.first_size;
   for (size_t k = 0; k < kernel.symbols.size(); ++k) sizes[k] = number(kernel.symbols[k]);
   LaunchContext context{kernel.entry,

@@ -55,8 +55,9 @@ SeldomNumber seldom(PreparedPlan& p, Expr e) {
 void prepare_kernels(PreparedPlan& p) {
   const std::vector<bool> has_memory = with_memory(p.plan);
   for (const codegen::PlanKernel& k : p.plan.kernels) {
-    STAX_ASSERT(k.entry != nullptr, "[plan] kernel {} is not loaded", k.info.name);
-    PreparedKernel out{k.entry, p.pointers, static_cast<int32_t>(k.info.buffers.size()), p.sizes};
+    STAX_ASSERT(k.entry != nullptr || k.runner, "[plan] kernel {} is not loaded", k.info.name);
+    PreparedKernel out{k.entry, k.runner.get(), p.pointers, static_cast<int32_t>(k.info.buffers.size()),
+                       p.sizes};
     for (loops::BufferId b : k.info.buffers) {
       STAX_ASSERT(has_memory[b], "[plan] kernel {} takes {}, which has no memory", k.info.name,
                   p.plan.buffers[b].name);

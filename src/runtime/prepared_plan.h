@@ -57,8 +57,9 @@ struct PreparedPhase {
 
 struct PreparedKernel {
   codegen::KernelEntry entry = nullptr;
-  int32_t first_argument = 0, arguments = 0;  // positions in the frame's pointers
-  int32_t first_size = 0;                     // position in the frame's sizes
+  const codegen::KernelRunner* runner = nullptr;  // instead
+  int32_t first_argument = 0, arguments = 0;      // positions in the frame's pointers
+  int32_t first_size = 0;                         // position in the frame's sizes
   std::vector<loops::BufferId> buffers;
   std::vector<NumberId> symbols;
   std::vector<PreparedPhase> phases;

@@ -226,9 +226,11 @@ struct Traced {
   std::vector<Tensor> arguments;
 };
 
-void finish_batch(std::vector<Traced>& traced, std::vector<capture::Captured> captured, bool dynamic,
+void finish_batch(std::vector<Traced>& traced, std::vector<capture::Captured> captured, ReplayMode mode,
                   const ReplayListener& listener) {
-  const std::vector<compiler::BatchItem> items = compiler::compile_batch(std::move(captured));
+  const bool dynamic = mode == ReplayMode::dynamic;
+  const std::vector<compiler::BatchItem> items =
+      compiler::compile_batch(std::move(captured), mode == ReplayMode::interpret ? "cuda:sm_90" : "cpu");
   for (size_t i = 0; i < traced.size(); ++i) {
     Call& call = *traced[i].call;
     listener.begins(call.index());
@@ -254,8 +256,9 @@ void finish_batch(std::vector<Traced>& traced, std::vector<capture::Captured> ca
   }
 }
 
-void replay_compiled(const RecordedFile& file, std::span<const size_t> indices, bool dynamic,
+void replay_compiled(const RecordedFile& file, std::span<const size_t> indices, ReplayMode mode,
                      const ReplayListener& listener) {
+  const bool dynamic = mode == ReplayMode::dynamic;
   std::vector<Call> calls;
   calls.reserve(indices.size());
   std::vector<Traced> traced;
@@ -279,7 +282,7 @@ void replay_compiled(const RecordedFile& file, std::span<const size_t> indices, 
       run_alone(call);
     }
   }
-  finish_batch(traced, std::move(captured), dynamic, listener);
+  finish_batch(traced, std::move(captured), mode, listener);
   for (const Call& call : calls) listener.ends(call.index(), *call.outcome());
 }
 
@@ -293,9 +296,10 @@ void replay(const RecordedFile& file, ReplayMode mode, const std::vector<size_t>
       return;
     case ReplayMode::compiled:
     case ReplayMode::dynamic:
+    case ReplayMode::interpret:
       for (size_t first = 0; first < calls.size(); first += kBatch) {
         const size_t count = std::min(kBatch, calls.size() - first);
-        replay_compiled(file, std::span(calls).subspan(first, count), mode == ReplayMode::dynamic, listener);
+        replay_compiled(file, std::span(calls).subspan(first, count), mode, listener);
       }
       return;
   }

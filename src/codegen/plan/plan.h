@@ -54,10 +54,11 @@ struct Return {};
 using Instruction = std::variant<BindSymbol, CheckInput, AllocateArena, AllocateSlot, AllocateOutput, Launch,
                                  CallExternal, AllocateLate, CheckAssertion, Free, Return>;
 
-/// A kernel of the plan; `entry` is set once the source is compiled and loaded.
+/// A kernel of the plan; one of the two is set once the source is compiled and loaded.
 struct PlanKernel {
   KernelInfo info;
   KernelEntry entry = nullptr;
+  std::shared_ptr<const KernelRunner> runner;
   bool last =
       true;  // otherwise the next kernel of the plan is launched instead where info.when does not hold
 };

@@ -277,6 +277,7 @@ class TileBuilder {
       return;
     }
     const bool check = inst.op == OpCode::check_index;
+    kernel_.checks = kernel_.checks || check;
     AxisSet lanes = flat_.over_reduction[id] ? all_ : static_cast<AxisSet>(all_ & ~kReduction);
     env_[id] = define({.action = check ? TileAction::check : TileAction::random,
                        .dtype = DType::int64,

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/target.h"
@@ -116,10 +117,17 @@ struct TileKernel {
   std::vector<DType> scalars;   // of the program, where it uses one
   ReductionHint hint = ReductionHint::normal;
   bool wide_index = false;  // 64-bit indices
+  bool checks = false;      // indices: takes a KernelStatus after the pointers
   std::vector<TileStatement> body;
   std::vector<Choice> choices;  // that depend on sizes
 
   const TileAxis* axis(TileAxisKind kind) const;
+};
+
+/// How a kernel is launched: the sizes of its blocks, and the warps that an instance has.
+struct LaunchConfig {
+  std::vector<std::pair<std::string, int64_t>> blocks;  // "XBLOCK", ...: the kernel's parameters, in order
+  int32_t warps = 4, stages = 1;
 };
 
 /// Decides the kernel for a group of loop nodes. `number` counts the kernels of the program.

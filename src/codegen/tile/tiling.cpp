@@ -83,8 +83,9 @@ std::vector<Cut> cuts(size_t loops, int max_tiles) {
 /// Fewer runs first, so that a later one has to gain something.
 Cut best_cut(const loops::Program& program, const schedule::Group& group, const FlatGroup& flat,
              int max_tiles, const Sizes& sizes) {
-  const auto weighed = accesses(program, group, flat, sizes);
   Cut best = {0};
+  if (group.ranges.size() < 2) return best;
+  const auto weighed = accesses(program, group, flat, sizes);
   double most = -1;
   for (const Cut& cut : cuts(group.ranges.size(), max_tiles)) {
     const double bytes = coalesced_bytes(weighed, group, cut, sizes);

@@ -105,6 +105,10 @@ class Printer {
       more = fmt::format("reduction_hint=ReductionHint.{}, ", hint_name(kernel_.hint));
     for (const TilePointer& p : kernel_.pointers)
       types.push_back(fmt::format("'{}': '*{}'", p.name, signature_type(p.dtype)));
+    if (kernel_.checks) types.push_back("'status': '*i64'");
+    for (size_t k = 0; k < kernel_.scalars.size(); ++k)
+      types.push_back(
+          fmt::format("'scalar{}': '{}'", k, is_floating_point(kernel_.scalars[k]) ? "fp64" : "i64"));
     line("@triton_heuristics.{}(size_hints={{{}}}, {}signature={{{}}}, grid='Grid{}D')",
          kForms[static_cast<size_t>(kernel_.form)], fmt::join(hints, ", "), more, fmt::join(types, ", "),
          kernel_.axes.size() - (reduction() != nullptr ? 1 : 0));
@@ -114,6 +118,7 @@ class Printer {
   void signature() {
     std::vector<std::string> parameters;
     for (const TilePointer& p : kernel_.pointers) parameters.push_back(p.name);
+    if (kernel_.checks) parameters.push_back("status");
     for (size_t k = 0; k < kernel_.scalars.size(); ++k) parameters.push_back(fmt::format("scalar{}", k));
     for (size_t k = 0; k < kernel_.symbols.size(); ++k) parameters.push_back(fmt::format("ks{}", k));
     for (const TileAxis& axis : kernel_.axes)

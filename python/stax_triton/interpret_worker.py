@@ -1,0 +1,88 @@
+"""A worker that runs generated kernels in Triton's interpreter: a JSON object a line in, one out.
+
+Request: source (text of the generated file), memory (path of the shared memory), size (its bytes), arguments (in
+the order of the kernel's parameters: {"offset", "bytes", "dtype"} for a buffer, {"bits", "floating"} for a number
+of the program, a plain integer for a size), numels and blocks. Answer: {} or {"error": text}.
+"""
+
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+import traceback
+
+from stax_triton import interpret
+
+import numpy as np  # noqa: E402
+import triton.language as tl  # noqa: E402
+from triton.runtime.interpreter import TensorHandle  # noqa: E402
+
+from stax_triton.heuristics import Kernel  # noqa: E402
+
+NUMPY = {"bfloat16": "uint16"}
+
+
+class Worker:
+    def __init__(self, folder):
+        self.folder = folder
+        self.kernels = {}
+        self.memory = None
+        self.opened = None
+
+    def kernel(self, source):
+        """The kernel of a generated file, which is kept."""
+        if source not in self.kernels:
+            name = f"kernel_{len(self.kernels)}"
+            path = os.path.join(self.folder, name + ".py")
+            with open(path, "w") as file:
+                file.write(source)
+            spec = importlib.util.spec_from_file_location(name, path)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            self.kernels[source] = next(v for v in vars(module).values() if isinstance(v, Kernel))
+            if len(self.kernels) > 2000:
+                self.kernels.pop(next(iter(self.kernels)))
+        return self.kernels[source]
+
+    def open(self, path, size):
+        if self.opened != (path, size):
+            self.memory = np.memmap(path, dtype=np.uint8, mode="r+", shape=(size,))
+            self.opened = (path, size)
+
+    def argument(self, value):
+        if isinstance(value, int):
+            return value
+        if "bits" in value:
+            if value["floating"]:
+                number = np.array([value["bits"]], dtype=np.int64).view(np.float64)
+                return tl.tensor(TensorHandle(number, tl.float64), tl.float64)
+            return tl.tensor(TensorHandle(np.array([value["bits"]], dtype=np.int64), tl.int64), tl.int64)
+        dtype = value["dtype"]
+        data = self.memory[value["offset"] : value["offset"] + value["bytes"]]
+        return interpret.Buffer(data.view(NUMPY.get(dtype, dtype)), dtype)
+
+    def run(self, request):
+        self.open(request["memory"], request["size"])
+        arguments = [self.argument(value) for value in request["arguments"]]
+        with np.errstate(all="ignore"):
+            interpret.launch(self.kernel(request["source"]), arguments, request["numels"], request["blocks"])
+        return {}
+
+
+def main():
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a kernel prints is no answer
+    with tempfile.TemporaryDirectory(prefix="stax-interpret-") as folder:
+        worker = Worker(folder)
+        for line in sys.stdin:
+            try:
+                answer = worker.run(json.loads(line))
+            except Exception:  # whatever a kernel raises is told to the other side
+                answer = {"error": traceback.format_exc(limit=-6)}
+            answers.write(json.dumps(answer) + "\n")
+            answers.flush()
+
+
+if __name__ == "__main__":
+    main()

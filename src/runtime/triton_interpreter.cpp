@@ -1,0 +1,192 @@
+#include "runtime/triton_interpreter.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+
+#include "runtime/worker_process.h"
+#include "schedule/memory_plan.h"
+#include "support/check.h"
+#include "support/json.h"
+
+#ifndef STAX_PYTHON_FOLDER
+#define STAX_PYTHON_FOLDER ""
+#endif
+
+namespace stax::runtime {
+namespace {
+
+using codegen::KernelCall;
+using codegen::PointerRole;
+using codegen::TileKernel;
+
+constexpr int64_t kAlignment = 64;
+constexpr std::chrono::milliseconds kLaunchLimit{300'000};
+
+std::string environment_or(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : otherwise;
+}
+
+/// Memory of this process that the worker opens as a file.
+class SharedMemory {
+ public:
+  SharedMemory() : file_(memfd_create("stax-interpreter", MFD_CLOEXEC)) {
+    STAX_RUNTIME_CHECK(file_ >= 0, "cannot create shared memory: {}", strerror(errno));
+  }
+  ~SharedMemory() {
+    if (data_ != nullptr) munmap(data_, static_cast<size_t>(size_));
+    close(file_);
+  }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
+  void reserve(int64_t bytes) {
+    if (bytes <= size_) return;
+    const int64_t grown = std::max<int64_t>(bytes * 2, 1 << 20);
+    STAX_RUNTIME_CHECK(ftruncate(file_, grown) == 0, "cannot take {} bytes of shared memory: {}", grown,
+                       strerror(errno));
+    void* moved =
+        data_ == nullptr
+            ? mmap(nullptr, static_cast<size_t>(grown), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0)
+            : mremap(data_, static_cast<size_t>(size_), static_cast<size_t>(grown), MREMAP_MAYMOVE);
+    STAX_RUNTIME_CHECK(moved != MAP_FAILED, "cannot map {} bytes of shared memory: {}", grown,
+                       strerror(errno));
+    data_ = static_cast<std::byte*>(moved);
+    size_ = grown;
+  }
+  std::byte* data() const { return data_; }
+  int64_t size() const { return size_; }
+  std::string path() const { return fmt::format("/proc/{}/fd/{}", getpid(), file_); }
+
+ private:
+  int file_ = -1;
+  std::byte* data_ = nullptr;
+  int64_t size_ = 0;
+};
+
+class Runner : public codegen::KernelRunner {
+ public:
+  Runner(TritonInterpreter& interpreter, TileKernel kernel, codegen::LaunchConfig config,
+         std::shared_ptr<const loops::Program> program, std::string source)
+      : interpreter_(interpreter),
+        kernel_(std::move(kernel)),
+        config_(std::move(config)),
+        program_(std::move(program)),
+        source_(std::move(source)) {}
+
+  void run(const KernelCall& call) const override {
+    interpreter_.launch(kernel_, config_, *program_, source_, call);
+  }
+
+ private:
+  TritonInterpreter& interpreter_;
+  TileKernel kernel_;
+  codegen::LaunchConfig config_;
+  std::shared_ptr<const loops::Program> program_;
+  std::string source_;
+};
+
+}  // namespace
+
+struct TritonInterpreter::State {
+  std::mutex mutex;
+  std::unique_ptr<WorkerProcess> worker;
+  SharedMemory memory;
+
+  WorkerProcess& running() {
+    if (worker && worker->alive()) return *worker;
+    const std::string folder = environment_or("STAX_PYTHON_PATH", STAX_PYTHON_FOLDER);
+    worker = std::make_unique<WorkerProcess>(
+        std::vector<std::string>{environment_or("STAX_PYTHON", "python3"), "-m",
+                                 "stax_triton.interpret_worker"},
+        std::vector<std::string>{"PYTHONPATH=" + folder, "TRITON_INTERPRET=1", "OMP_NUM_THREADS=1",
+                                 "OPENBLAS_NUM_THREADS=1"});
+    return *worker;
+  }
+};
+
+TritonInterpreter::TritonInterpreter() : state_(std::make_unique<State>()) {}
+TritonInterpreter::~TritonInterpreter() = default;
+
+void TritonInterpreter::launch(const TileKernel& kernel, const codegen::LaunchConfig& config,
+                               const loops::Program& program, const std::string& source,
+                               const KernelCall& call) {
+  const std::lock_guard lock(state_->mutex);
+  struct Part {
+    std::byte* from;
+    int64_t at, bytes;
+    bool written;
+  };
+  std::vector<Part> parts;
+  int64_t total = kAlignment;  // the status lies in front
+  Json arguments = Json::array();
+  for (size_t k = 0; k < kernel.pointers.size(); ++k) {
+    const codegen::TilePointer& p = kernel.pointers[k];
+    const int64_t bytes = call.evaluate(schedule::storage_bytes(program.buffers[p.buffer]));
+    parts.push_back({static_cast<std::byte*>(call.buffers[k]), total, bytes, p.role != PointerRole::in});
+    Json argument;
+    argument.set("offset", total);
+    argument.set("bytes", bytes);
+    argument.set("dtype", std::string(name(p.dtype)));
+    arguments.push_back(std::move(argument));
+    total += (bytes + kAlignment) / kAlignment * kAlignment;  // never empty
+  }
+  if (kernel.checks) {
+    Json status;
+    status.set("offset", 0);
+    status.set("bytes", static_cast<int64_t>(sizeof(codegen::KernelStatus)));
+    status.set("dtype", "int64");
+    arguments.push_back(std::move(status));
+  }
+  for (size_t k = 0; k < kernel.scalars.size(); ++k) {
+    // As bits: JSON has no infinities, and no integers beyond 64 bits either.
+    Json scalar;
+    scalar.set("bits", static_cast<int64_t>(call.scalars[k].bits));
+    scalar.set("floating", is_floating_point(kernel.scalars[k]));
+    arguments.push_back(std::move(scalar));
+  }
+  for (Symbol s : kernel.symbols) arguments.push_back(call.evaluate(Expr(s)));
+  Json numels = Json::array(), blocks;
+  for (const codegen::TileAxis& axis : kernel.axes) numels.push_back(call.evaluate(axis.numel));
+  for (const auto& [block, size] : config.blocks) blocks.set(block, size);
+  if (blocks.is_null()) blocks = Json::object();
+
+  state_->memory.reserve(total);
+  std::byte* memory = state_->memory.data();
+  std::memcpy(memory, call.status, sizeof(codegen::KernelStatus));
+  for (const Part& part : parts)
+    if (part.bytes > 0) std::memcpy(memory + part.at, part.from, static_cast<size_t>(part.bytes));
+
+  Json request;
+  request.set("source", source);
+  request.set("memory", state_->memory.path());
+  request.set("size", state_->memory.size());
+  request.set("arguments", std::move(arguments));
+  request.set("numels", std::move(numels));
+  request.set("blocks", std::move(blocks));
+  const Json answer =
+      Json::parse(state_->running().ask(request.dump(), kLaunchLimit), {.what = "the worker's answer"});
+  if (const Json* error = answer.find("error"))
+    throw_runtime_error(fmt::format("[{}] the interpreter: {}", kernel.name, error->as_string()));
+  std::memcpy(call.status, memory, sizeof(codegen::KernelStatus));
+  for (const Part& part : parts)
+    if (part.written && part.bytes > 0)
+      std::memcpy(part.from, memory + part.at, static_cast<size_t>(part.bytes));
+}
+
+std::shared_ptr<const codegen::KernelRunner> interpreted(TritonInterpreter& interpreter, TileKernel kernel,
+                                                         codegen::LaunchConfig config,
+                                                         std::shared_ptr<const loops::Program> program,
+                                                         std::string source) {
+  return std::make_shared<Runner>(interpreter, std::move(kernel), std::move(config), std::move(program),
+                                  std::move(source));
+}
+
+}  // namespace stax::runtime
