@@ -7,7 +7,7 @@ and never traps (x // 0 is 0, x % 0 is x).
 import triton
 import triton.language as tl
 
-from stax_triton.mathlib import libdevice
+from stax_triton.mathlib import atomic_add, libdevice  # noqa: F401
 
 
 @triton.jit
@@ -379,7 +379,7 @@ def digamma(x):
     reflect = y < 0.0
     pole = (y == libdevice.floor(y)) & reflect
     z = tl.where(reflect, 1.0 - y, y)
-    shift = z * 0.0
+    shift = tl.zeros_like(z)
     for _ in tl.range(0, 10):
         small = z < 10.0
         shift = shift - tl.where(small, 1.0 / tl.where(small, z, 1.0), 0.0)
@@ -391,7 +391,7 @@ def digamma(x):
     fraction = y - libdevice.floor(y)
     value = tl.where(reflect, value - pi / libdevice.tan(pi * fraction), value)
     value = tl.where(pole, float("nan"), value)
-    value = tl.where(y == 0.0, libdevice.copysign(y * 0.0 + float("inf"), -y), value)
+    value = tl.where(y == 0.0, libdevice.copysign(y * 0.0 + float("inf"), y * -1.0), value)
     return value.to(x.dtype)
 
 
@@ -413,7 +413,7 @@ def check_index(index, size, wrap: tl.constexpr, mask, node, status):
     if mask is not None:
         bad = bad & mask
     if tl.max(bad.to(tl.int32)) != 0:
-        if tl.atomic_cas(status + 3, 0, 1) == 0:
+        if tl.atomic_cas(status + 3, tl.full((), 0, tl.int64), tl.full((), 1, tl.int64)) == 0:
             worst = tl.max(tl.where(bad, index, -9223372036854775808))
             tl.store(status, node)
             tl.store(status + 1, worst)

@@ -1,6 +1,8 @@
 """The functions of libdevice for Triton's interpreter: NumPy where it has them, Python's math elsewhere."""
 
+import ctypes
 import math
+import statistics
 
 import numpy as np
 import triton.language as tl
@@ -54,20 +56,19 @@ def _lgamma(x):
 
 
 def _erfinv(y):
+    """From the normal distribution's quantile, with two steps of Newton on the side that keeps its digits."""
     if math.isnan(y) or abs(y) > 1:
         return math.nan
     if abs(y) == 1:
         return math.copysign(math.inf, y)
-    a = 0.147
-    log = math.log(1 - y * y) if abs(y) < 1 else -math.inf
-    t = 2 / (math.pi * a) + log / 2
-    x = math.copysign(math.sqrt(math.sqrt(t * t - log / a) - t), y)
-    for _ in range(4):  # Newton
-        if math.isinf(x):
-            break
-        error = math.erf(x) - y if abs(x) < 2 else math.copysign(1 - abs(y) - math.erfc(abs(x)), y)
+    if y == 0:
+        return y
+    a = abs(y)
+    x = -statistics.NormalDist().inv_cdf(max((1 - a) / 2, 1e-300)) / math.sqrt(2)
+    for _ in range(2):
+        error = math.erf(x) - a if a < 0.5 else (1 - a) - math.erfc(x)
         x -= error / (2 / math.sqrt(math.pi) * math.exp(-x * x))
-    return x
+    return math.copysign(x, y)
 
 
 exp = _wrap(_wide(np.exp))
@@ -115,3 +116,32 @@ def _fma(a, b, c):
 
 
 fma = _wrap(_fma)
+
+
+_CTYPES = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}
+
+
+def _as_float(bits):
+    return (np.asarray(bits, dtype=np.uint32) << 16).view(np.float32)
+
+
+def _round_to_bfloat16(x):
+    bits = np.asarray(x, dtype=np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def atomic_add(pointer, value, mask):
+    """Position by position, so that dtypes without atomic instructions, and positions that repeat, are right."""
+    addresses = pointer.handle.data
+    values = np.broadcast_to(value.handle.data, addresses.shape).reshape(-1)
+    on = np.broadcast_to(True if mask is None else mask.handle.data, addresses.shape).reshape(-1)
+    brain = value.type.scalar == tl.bfloat16
+    size = values.dtype.itemsize
+    for address, term, wanted in zip(addresses.reshape(-1), values, on):
+        if not wanted:
+            continue
+        cell = np.frombuffer(_CTYPES[size].from_address(int(address)), dtype=values.dtype)
+        if brain:
+            cell[0] = _round_to_bfloat16(_as_float(cell[0]) + _as_float(term))
+        else:
+            cell[0] = cell[0] + term

@@ -213,7 +213,8 @@ class TileBuilder {
                        .index = inst.index,
                        .pointer = pointer(inst.buffer)};
     if (!inst.args.empty()) load.mask = operand(inst.args[0]);
-    if (load.mask >= 0) load.along |= along_[inst.args[0]];
+    const AxisSet address = address_of(inst);
+    load.spread = load.mask >= 0 && (address != load.along || address == 0);
     load.masks = load.along & masked_;
     load.has_other = load.mask >= 0 || (load.along & kReduction) != 0;
     load.eviction = eviction(id);
@@ -252,6 +253,13 @@ class TileBuilder {
     return false;
   }
 
+  /// Axes along which an address varies.
+  AxisSet address_of(const Inst& inst) const {
+    AxisSet address = along_of(inst.index);
+    for (ValueId a : inst.indirect) address |= along_[a];
+    return address;
+  }
+
   void emit_store(ValueId id) {
     const Inst& inst = flat_.body[id];
     TileStatement store{.action = inst.op == OpCode::atomic_add ? TileAction::atomic_add : TileAction::store,
@@ -264,9 +272,7 @@ class TileBuilder {
                         .pointer = pointer(inst.buffer)};
     if (inst.args.size() > 1) store.mask = operand(inst.args[1]);
     store.masks = store.along & masked_;
-    AxisSet address = along_of(inst.index);
-    for (ValueId a : inst.indirect) address |= along_[a];
-    store.wrap = address != store.along;  // the address has to be spread out over the block
+    store.spread = address_of(inst) != store.along;
     add(std::move(store));
   }
 

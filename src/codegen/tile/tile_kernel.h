@@ -85,14 +85,15 @@ struct TileStatement {
   DType from = DType::float32;   // of the operands
   TileVar out = -1;
   std::vector<TileVar> args, carried, indirect;
-  AxisSet along = 0;  // axes along which the value varies; for memory: the address
+  AxisSet along = 0;  // axes along which the value varies; for memory: the block
   AxisSet masks = 0;  // axes whose masks guard a load, store, select or accumulate
   TileVar mask = -1;  // a value that guards it too
   loops::Constant number;
   Expr index;
   int64_t count = 0;
   int32_t pointer = -1;
-  bool wrap = false;
+  bool wrap = false;       // check
+  bool spread = false;     // memory: the address varies along fewer axes than `along`
   bool has_other = false;  // load: lanes that are off read 0
   Eviction eviction = Eviction::none;
   std::vector<TileStatement> body;

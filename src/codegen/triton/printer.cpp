@@ -8,6 +8,7 @@
 #include "codegen/triton/spelling.h"
 #include "loops/analysis.h"
 #include "support/check.h"
+#include "symbolic/ranges.h"
 
 namespace stax::codegen {
 
@@ -197,12 +198,60 @@ class Printer {
   // Expressions
 
   std::string text(Expr e, const std::vector<TileVar>& indirect = {}) const {
-    return to_string(e, [&](Symbol s) -> std::string {
-      if (s.kind == SymbolKind::indirect) return var(indirect.at(static_cast<size_t>(s.number)));
-      const auto it = variables_.find(s);
-      STAX_ASSERT(it != variables_.end(), "{}: no name for {}", kernel_.name, s.str());
-      return it->second;
-    });
+    Calls calls;
+    const Expr plain = with_calls(e, indirect, calls);
+    return to_string(plain, [&](Symbol s) { return name_of(s, indirect, calls); });
+  }
+
+  /// Parts of an expression that are spelled as calls, and the symbols that stand for them.
+  using Calls = std::unordered_map<Symbol, std::string>;
+
+  std::string name_of(Symbol s, const std::vector<TileVar>& indirect, const Calls& calls) const {
+    if (s.kind == SymbolKind::indirect) return var(indirect.at(static_cast<size_t>(s.number)));
+    if (const auto call = calls.find(s); call != calls.end()) return call->second;
+    const auto it = variables_.find(s);
+    STAX_ASSERT(it != variables_.end(), "{}: no name for {}", kernel_.name, s.str());
+    return it->second;
+  }
+
+  /// Triton's // and % truncate, and min and max of blocks are functions.
+  Expr with_calls(Expr e, const std::vector<TileVar>& indirect, Calls& calls) const {
+    std::vector<Expr> parts;
+    for (Expr a : e.args()) parts.push_back(with_calls(a, indirect, calls));
+    const auto spelled = [&](Expr a) {
+      return to_string(a, [&](Symbol s) { return name_of(s, indirect, calls); });
+    };
+    const auto call = [&](std::string words) {
+      const Symbol stands{SymbolKind::block, static_cast<int32_t>(calls.size())};
+      calls.emplace(stands, std::move(words));
+      return Expr(stands);
+    };
+    switch (e.kind()) {
+      case ExprKind::constant:
+      case ExprKind::symbol:
+        return e;
+      case ExprKind::add:
+        return sum(parts);
+      case ExprKind::mul:
+        return product(parts);
+      case ExprKind::floor_div:
+      case ExprKind::mod: {
+        const bool division = e.kind() == ExprKind::floor_div;
+        const auto lower = ranges_.interval(e.args()[0]).lower;
+        if (lower && *lower >= 0) return division ? floor_div(parts[0], parts[1]) : mod(parts[0], parts[1]);
+        return call(fmt::format("triton_helpers.{}({}, {})", division ? "floor_div_int" : "remainder_int",
+                                spelled(parts[0]), spelled(parts[1])));
+      }
+      case ExprKind::min:
+      case ExprKind::max: {
+        std::string words = spelled(parts[0]);
+        for (size_t k = 1; k < parts.size(); ++k)
+          words = fmt::format("tl.{}({}, {})", e.kind() == ExprKind::min ? "minimum" : "maximum", words,
+                              spelled(parts[k]));
+        return call(words);
+      }
+    }
+    return e;
   }
   std::string factor(Expr e) const { return e.is_constant() ? text(e) : fmt::format("({})", text(e)); }
 
@@ -299,9 +348,15 @@ class Printer {
                         : fmt::format("({}).to(tl.int64)", value);
   }
 
+  /// "in_ptr0 + (x0)"; an address that varies less than its block is spread out over it.
   std::string address(const TileStatement& s) const {
-    return fmt::format("{} + ({})", kernel_.pointers[static_cast<size_t>(s.pointer)].name,
-                       text(s.index, s.indirect));
+    const std::string& pointer = kernel_.pointers[static_cast<size_t>(s.pointer)].name;
+    const std::string index = text(s.index, s.indirect);
+    if (!s.spread) return fmt::format("{} + ({})", pointer, index);
+    const bool number = s.index.is_constant() && s.indirect.empty();
+    return fmt::format("{} + tl.broadcast_to({}, {})", pointer,
+                       number ? fmt::format("tl.full({}, {}, tl.int32)", shape(0), index) : index,
+                       shape(s.along));
   }
 
   void load(const TileStatement& s) {
@@ -317,18 +372,13 @@ class Printer {
 
   void store(const TileStatement& s) {
     const std::string on = mask(s);
-    std::string to = address(s);
-    if (s.wrap)
-      to = fmt::format("{} + tl.broadcast_to({}, {})", kernel_.pointers[static_cast<size_t>(s.pointer)].name,
-                       s.index.is_constant() && s.indirect.empty()
-                           ? fmt::format("tl.full({}, {}, tl.int32)", shape(0), text(s.index))
-                           : text(s.index, s.indirect),
-                       shape(s.along));
+    const std::string to = address(s);
     const bool add = s.action == TileAction::atomic_add;
     std::string value = var(s.args[0]);
     if (add) value = fmt::format("tl.broadcast_to({}, {})", value, shape(s.along));
     if (add && is_half(s.dtype)) value += fmt::format(".to({})", triton_dtype(s.dtype));
-    line("tl.{}({}, {}{}{})", add ? "atomic_add" : "store", to, value, on.empty() ? "" : ", ", on);
+    line("{}({}, {}{}{})", add ? "triton_helpers.atomic_add" : "tl.store", to, value,
+         on.empty() ? add ? ", None" : "" : ", ", on);
   }
 
   void check(const TileStatement& s) {
@@ -458,6 +508,7 @@ class Printer {
   std::string out_;
   int depth_ = 0;
   std::unordered_map<Symbol, std::string> variables_;
+  Ranges ranges_;
   std::vector<TileVar> accumulators_;
 };
 

@@ -33,7 +33,7 @@ constexpr const char* kNone = nullptr;
 
 constexpr Row kRows[] = {
     {OpCode::abs, "tl.abs($0)", "tl.abs($0)", "tl.abs($0)", "$0"},
-    {OpCode::neg, "-$0", "-$0", "-$0", "$0"},
+    {OpCode::neg, "($0 * -1.0)", "($0 * -1.0)", "-$0", "$0"},
     {OpCode::reciprocal, "tl.div_rn(1.0, $0)", "(1.0 / $0)", kNone, kNone},
     {OpCode::sign, "triton_helpers.sign($0)", "triton_helpers.sign($0)", "triton_helpers.sign_int($0)", "$0"},
     // operand 0 is the zero
@@ -76,7 +76,7 @@ constexpr Row kRows[] = {
      "($0 != $0)"},
     {OpCode::signbit, "triton_helpers.signbit($0)", "triton_helpers.signbit($0)", "($0 < 0)", "($0 != $0)"},
     {OpCode::logical_not, "($0 == 0)", "($0 == 0)", "($0 == 0)", "($0 == 0)"},
-    {OpCode::bitwise_not, kNone, kNone, "~$0", "($0 == 0)"},
+    {OpCode::bitwise_not, kNone, kNone, "(-$0 - 1)", "($0 == 0)"},
     {OpCode::to_float16, "$0.to(tl.float16).to(tl.float32)", kNone, kNone, kNone},
     {OpCode::to_bfloat16, "$0.to(tl.bfloat16).to(tl.float32)", kNone, kNone, kNone},
     {OpCode::add, "($0 + $1)", "($0 + $1)", "($0 + $1)", "($0 | $1)"},
