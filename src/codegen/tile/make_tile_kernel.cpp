@@ -285,14 +285,16 @@ class TileBuilder {
     const bool check = inst.op == OpCode::check_index;
     kernel_.checks = kernel_.checks || check;
     AxisSet lanes = flat_.over_reduction[id] ? all_ : static_cast<AxisSet>(all_ & ~kReduction);
-    env_[id] = define({.action = check ? TileAction::check : TileAction::random,
-                       .dtype = DType::int64,
-                       .args = operands(inst.args),
-                       .along = along_[id],
-                       .masks = static_cast<AxisSet>(lanes & masked_ & along_[id]),
-                       .index = inst.index,
-                       .count = check ? flat_.node[id] : inst.number,
-                       .wrap = check && inst.number == 1});
+    TileStatement statement{.action = check ? TileAction::check : TileAction::random,
+                            .dtype = DType::int64,
+                            .args = operands(inst.args),
+                            .along = along_[id],
+                            .masks = static_cast<AxisSet>(lanes & masked_ & along_[id]),
+                            .index = inst.index,
+                            .count = check ? flat_.node[id] : inst.number,
+                            .wrap = check && inst.number == 1};
+    if (check && inst.args.size() > 1) statement.mask = statement.args[1];
+    env_[id] = define(std::move(statement));
   }
 
   // Reductions

@@ -382,12 +382,9 @@ class Printer {
   }
 
   void check(const TileStatement& s) {
+    const std::string on = mask(s);
     line("{} = triton_helpers.check_index({}, {}, {}, {}, {}, status)", var(s.out), var(s.args[0]),
-         text(s.index), s.wrap ? "True" : "False",
-         s.args.size() > 1 ? var(s.args[1])
-         : mask(s).empty() ? std::string("None")
-                           : mask(s),
-         s.count);
+         text(s.index), s.wrap ? "True" : "False", on.empty() ? "None" : on, s.count);
   }
 
   std::string identity(const TileStatement& s) const {
