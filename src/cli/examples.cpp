@@ -32,7 +32,7 @@ Tensors softmax_rows(const Tensors& in) {
 std::span<const Example> examples() {
   static const std::vector<Example> all = {
       {"ex-1.1", "(relu(x + w) * 2).sum(-1)", {{"x", {64, 128}}, {"w", {64, 128}}}, relu_sum},
-      {"ex-5.1", "gelu(h).sum()", {{"h", {32, 64}}}, gelu_sum},
+      {"ex-5.1", "gradient of gelu(h).sum()", {{"h", {32, 64}}}, gelu_sum, true},
       {"ex-6.1", "x.t() + y", {{"x", {512, 256}}, {"y", {256, 512}}}, transposed_sum},
       {"ex-6.2", "(x * x).sum(-1)", {{"x", {64, 16384}}}, sum_of_squares},
       {"softmax", "softmax(x, -1)", {{"x", {256, 1000}}}, softmax_rows},

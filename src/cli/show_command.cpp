@@ -4,11 +4,14 @@
 
 #include <filesystem>
 
+#include "autograd/reverse.h"
 #include "cli/commands.h"
 #include "cli/examples.h"
 #include "cli/model_inputs.h"
 #include "compiler/batch.h"
+#include "compiler/constant_evaluator.h"
 #include "frontends/onnx_program.h"
+#include "ops/table.h"
 #include "support/check.h"
 #include "tensor/tensor_impl.h"
 
@@ -18,7 +21,11 @@ namespace {
 capture::Captured capture_example(const Example& example, bool dynamic) {
   std::vector<Tensor> inputs;
   for (const ExampleInput& input : example.inputs) inputs.push_back(new_tensor(DType::float32, input.sizes));
-  return compiler::trace_function(example.run, inputs, {.dynamic = dynamic});
+  capture::Captured captured = compiler::trace_function(example.run, inputs, {.dynamic = dynamic});
+  if (example.gradient)
+    captured.graph =
+        autograd::reverse({ops::table(), *captured.env, compiler::evaluate_constants}, captured.graph);
+  return captured;
 }
 
 capture::Captured capture_model(const ShowOptions& options) {

@@ -13,6 +13,7 @@ class Var {
  public:
   Var() = default;
   Var(Builder* builder, Value value) : builder_(builder), value_(value) {}
+  bool is_set() const { return builder_ != nullptr; }
   Value value() const { return value_; }
   Builder& builder() const { return *builder_; }
   const TensorMeta& meta() const;

@@ -63,6 +63,12 @@ using IndexMap = std::vector<Expr> (*)(ShapeEnv& env, const MetaArgs& args, cons
 /// For a view: the value of the input after `source` (of the view's shape) was written through the view.
 using ScatterRule = Var (*)(Builder& builder, const VarArgs& args, const Var& source);
 
+/// Reverse mode: the gradients of the tensors among the arguments, in order, from those of the results; unset
+/// where there is none.
+using DerivativeRule = std::vector<Var> (*)(Builder& builder, const VarArgs& args,
+                                            const std::vector<Var>& results,
+                                            const std::vector<Var>& gradients);
+
 /// For an external operator: the strides in which its function reads its first argument, and writes its
 /// results, fastest; empty where it does not matter. Only memory is laid out so: the metas of values stay.
 using LayoutRule = std::vector<Expr> (*)(const TensorMeta& tensor);
@@ -81,6 +87,7 @@ struct Op {
   LowerRule lower = nullptr;          // lowered
   DecomposeRule decompose = nullptr;  // composite, decomposed
   LayoutRule layout = nullptr;        // external
+  DerivativeRule derivative = nullptr;
   uint8_t effects = kPure;
   bool in_place_variant = false;  // a method `name_` exists: the operator, then copy_ into self
 

@@ -9,6 +9,9 @@
 namespace stax::ops {
 namespace {
 
+// The nearest double; 1 / sqrt2 rounds to the one above.
+constexpr double kSqrtHalf = 0.70710678118654752440;
+
 double option(const PointwiseArgs& a, std::string_view name) {
   return (*a.args)[name].floating();
 }
@@ -27,6 +30,23 @@ V gelu(const PointwiseArgs& a) {
   STAX_CHECK(form == "tanh", "gelu: expected approximate to be 'none' or 'tanh', got '{}'", form);
   const double c = std::sqrt(2 / std::numbers::pi);
   return x * 0.5 * (1 + tanh((x + x * x * x * 0.044715) * c));
+}
+
+// g (Phi(x) + x phi(x)), and the derivative of the tanh form.
+V gelu_backward(const PointwiseArgs& a) {
+  require_float(a);
+  const V g = a[0], x = a[1];
+  if ((*a.args)["approximate"].string() == "none") {
+    // One statement a value: the order of instructions is that of the text.
+    const double k = 1 / std::sqrt(2 * std::numbers::pi);
+    const V distribution = 0.5 * (1 + erf(x * kSqrtHalf));
+    const V density = k * exp(-0.5 * (x * x));
+    const V slope = x * density;
+    return g * (distribution + slope);
+  }
+  const double c = std::sqrt(2 / std::numbers::pi);
+  const V t = tanh((x + x * x * x * 0.044715) * c);
+  return g * (0.5 * (1 + t) + x * (0.5 * (1 - t * t)) * ((x * x * (3 * 0.044715) + 1) * c));
 }
 
 V elu(V x, double alpha, double scale, double input_scale) {
@@ -163,6 +183,9 @@ Ops activation_rows() {
                            return a[0] / (1 + exp(-a[0]));
                          })),
       pointwise("gelu(Tensor self, *, str approximate='none') -> Tensor", Rule::self, gelu),
+      internal(
+          pointwise("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+                    Rule::self, gelu_backward)),
       in_place(pointwise("mish(Tensor self) -> Tensor", Rule::self,
                          [](const PointwiseArgs& a) {
                            require_float(a);

@@ -33,7 +33,10 @@ const graph::OpTable& table() {
                               pooling_rows,
                               interpolation_rows,
                               factory_rows}) {
-      for (Op& op : family()) rows.push_back(std::move(op));
+      for (Op& op : family()) {
+        op.derivative = derivative_of(op.schema_text.substr(0, op.schema_text.find('(')));
+        rows.push_back(std::move(op));
+      }
     }
     return rows;
   }());

@@ -36,4 +36,7 @@ std::vector<graph::Op> pooling_rows();          // max_pool2d, adaptive_avg_pool
 std::vector<graph::Op> interpolation_rows();    // interpolate, pixel_shuffle, ...
 std::vector<graph::Op> factory_rows();          // full, arange, eye, random numbers
 
+/// The derivative column; null where an operator has none.
+graph::DerivativeRule derivative_of(std::string_view full_name);
+
 }  // namespace stax::ops
