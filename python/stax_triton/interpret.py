@@ -5,6 +5,18 @@ import os
 os.environ["TRITON_INTERPRET"] = "1"
 
 import numpy as np  # noqa: E402
+from triton.runtime import interpreter  # noqa: E402
+
+_patch_tensor = interpreter._patch_lang_tensor
+
+
+def _patch_tensor_and_index(tensor, scope):
+    """The interpreter keeps scalars as arrays of one element, which NumPy from 2.4 on takes for no index."""
+    _patch_tensor(tensor, scope)
+    scope.set_attr(tensor, "__index__", lambda self: int(np.asarray(self.handle.data).reshape(-1)[0]))
+
+
+interpreter._patch_lang_tensor = _patch_tensor_and_index
 
 
 class _Storage:

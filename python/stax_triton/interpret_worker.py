@@ -70,6 +70,13 @@ class Worker:
         return {}
 
 
+def describe(error, folder):
+    """What was raised, and the line of the generated file at which."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f"line {f.lineno}: {f.line}" for f in frames if f.filename.startswith(folder)]
+    return ", at ".join([f"{type(error).__name__}: {error}"] + lines[-1:])
+
+
 def main():
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a kernel prints is no answer
@@ -78,8 +85,8 @@ def main():
         for line in sys.stdin:
             try:
                 answer = worker.run(json.loads(line))
-            except Exception:  # whatever a kernel raises is told to the other side
-                answer = {"error": traceback.format_exc(limit=-6)}
+            except Exception as error:  # whatever a kernel raises is told to the other side
+                answer = {"error": describe(error.__cause__ or error, folder)}
             answers.write(json.dumps(answer) + "\n")
             answers.flush()
 
