@@ -60,9 +60,9 @@ std::string_view signature_type(DType dtype) {
   return "";
 }
 
-class Printer {
+class TritonPrinter {
  public:
-  explicit Printer(const TileKernel& kernel) : kernel_(kernel) {
+  explicit TritonPrinter(const TileKernel& kernel) : kernel_(kernel) {
     for (const TileAxis& axis : kernel.axes)
       for (const TileVariable& v : axis.variables) variables_[v.symbol] = v.name;
     for (size_t k = 0; k < kernel.symbols.size(); ++k) variables_[kernel.symbols[k]] = fmt::format("ks{}", k);
@@ -517,7 +517,7 @@ std::string print_triton(const TileKernel& kernel) {
       "from stax_triton.runtime import ReductionHint, TileHint, libdevice, triton_helpers, "
       "triton_heuristics\n"
       "\n# {}\n{}",
-      kernel.origin, Printer(kernel).run());
+      kernel.origin, TritonPrinter(kernel).run());
 }
 
 }  // namespace stax::codegen
