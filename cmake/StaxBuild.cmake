@@ -18,6 +18,17 @@ if(STAX_SANITIZE)
   target_link_options(stax_flags INTERFACE -fsanitize=${STAX_SANITIZE})
 endif()
 
+# Most of a compiler run is spent on reading headers and instantiating their templates, so files are compiled a few at a
+# time. Files with names of their own that clash stand in a target's list of single files.
+option(STAX_UNITY "Compile several files of a target at once" ON)
+function(stax_unity target)
+  if(STAX_UNITY)
+    cmake_parse_arguments(arg "" "BATCH" "SINGLE" ${ARGN})
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${arg_BATCH})
+    set_source_files_properties(${arg_SINGLE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
 # stax_layer(NAME [LIBS ...]): an object library of the .cpp files in this folder and its subfolders.
 function(stax_layer name)
   cmake_parse_arguments(arg "" "" "LIBS" ${ARGN})
