@@ -58,9 +58,9 @@ using Instruction = std::variant<BindSymbol, CheckInput, AllocateArena, Allocate
 struct PlanKernel {
   KernelInfo info;
   KernelEntry entry = nullptr;
-  std::shared_ptr<const KernelRunner> runner;
-  bool last =
-      true;  // otherwise the next kernel of the plan is launched instead where info.when does not hold
+  /// Otherwise the next kernel of the plan is launched instead where info.when does not hold.
+  bool last = true;
+  std::shared_ptr<const KernelRunner> runner = nullptr;
 };
 
 /// A call of a function of src/kernels.
