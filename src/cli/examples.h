@@ -20,7 +20,8 @@ struct Example {
   std::string_view program;  ///< as it would be written
   std::vector<ExampleInput> inputs;
   std::vector<Tensor> (*run)(const std::vector<Tensor>& inputs);
-  bool gradient = false;  ///< what is shown is the function from the result's gradient and the inputs to theirs
+  bool gradient =
+      false;  ///< what is shown is the function from the result's gradient and the inputs to theirs
 };
 
 std::span<const Example> examples();

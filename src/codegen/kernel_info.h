@@ -40,10 +40,10 @@ struct KernelStatus {
 
 /// A launch of a kernel that is not machine code of this processor.
 struct KernelCall {
-  std::span<void* const> buffers;             // to element 0 of KernelInfo::buffers
-  std::span<const loops::Constant> scalars;   // parallel to Program::scalars
+  std::span<void* const> buffers;            // to element 0 of KernelInfo::buffers
+  std::span<const loops::Constant> scalars;  // parallel to Program::scalars
   KernelStatus* status = nullptr;
-  std::function<int64_t(Expr)> evaluate;      // for the sizes of the call
+  std::function<int64_t(Expr)> evaluate;  // for the sizes of the call
 };
 
 /// Runs such a kernel to its end.

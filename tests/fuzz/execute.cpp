@@ -187,7 +187,8 @@ void Batch::add(const Prepared& prepared) {
     group.name = fmt::format("p{}_{}", entries_.size(), group.name);
     kernels_.push_back(codegen::make_kernel(program, group, target));
     infos.push_back(kernels_.back().info);
-    // The grain is a hint: small ones cut small loops at any place. Without a number of points it counts always.
+    // The grain is a hint: small ones cut small loops at any place. Without a number of points it counts
+    // always.
     if (prepared.program.seed % 3 == 0) {
       infos.back().grain = static_cast<int64_t>(prepared.program.seed % 5) + 1;
       infos.back().points = 0;
