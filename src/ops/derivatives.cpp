@@ -18,7 +18,19 @@ using graph::DerivativeRule;
 
 namespace {
 
-#define RULE [](Builder & b, const VarArgs& a, const Vars& r, const Vars& g) -> Vars
+/// What a rule reads.
+struct Call {
+  Builder& b;
+  const VarArgs& a;  // arguments
+  const Vars& r;     // results
+  const Vars& g;     // their gradients
+};
+
+/// A rule as the op table has it.
+template <auto rule>
+Vars call_rule(Builder& b, const VarArgs& a, const Vars& r, const Vars& g) {
+  return rule(Call{b, a, r, g});
+}
 
 /// The gradient of a tensor that was broadcast and converted to the sizes and dtype of `gradient`.
 Var as_argument(Builder& b, Var gradient, const Var& argument) {
@@ -41,16 +53,18 @@ Var unary(Builder& b, std::string_view op, const Var& x) {
   return b.call(op, {x});
 }
 
-/// dx = g f'(x), where the formula needs x or the result y.
-#define POINTWISE(name, formula)                                                            \
-  {                                                                                         \
-    name, RULE {                                                                            \
-      const Var x = a.tensor(0), y = r[0];                                                  \
-      const auto call = [&](std::string_view op, const Var& v) { return unary(b, op, v); }; \
-      (void)x, (void)y, (void)call;                                                         \
-      return {as_argument(b, g[0] * (formula), x)};                                         \
-    }                                                                                       \
-  }
+/// A function of one variable x with result y: dx = g f'(x).
+struct Point {
+  Builder& b;
+  Var x, y;
+  Var call(std::string_view op, const Var& v) const { return unary(b, op, v); }
+};
+
+template <auto slope>
+Vars pointwise_rule(Builder& b, const VarArgs& a, const Vars& r, const Vars& g) {
+  const Var x = a.tensor(0);
+  return {as_argument(b, g[0] * slope(Point{b, x, r[0]}), x)};
+}
 
 Var zero_like(Builder& b, const Var& x) {
   return b.call("zeros_like", {x});
@@ -58,17 +72,6 @@ Var zero_like(Builder& b, const Var& x) {
 
 Var scaled(const Var& x, const VarArg& factor) {
   return factor.floating() == 1 ? x : x * factor.number();
-}
-
-/// Ties share the gradient in halves.
-Vars extremum(Builder& b, const VarArgs& a, const Vars& g, std::string_view better) {
-  const Var x = a.tensor(0), y = a.tensor(1), half = g[0] * num(0.5), zero = zero_like(b, g[0]);
-  const Var tie = b.call("eq.Tensor", {x, y});
-  const auto part = [&](const Var& mine, const Var& other) {
-    const Var wins = b.call(better, {mine, other});
-    return as_argument(b, b.call("where.self", {tie, half, b.call("where.self", {wins, g[0], zero})}), mine);
-  };
-  return {part(x, y), part(y, x)};
 }
 
 /// A reduced gradient with its dims back, of size 1.
@@ -110,153 +113,227 @@ struct Row {
   DerivativeRule rule;
 };
 
-const Row kRows[] = {
-    // Arithmetic
-    {"add.Tensor", RULE{(void)r;
-return {as_argument(b, g[0], a.tensor(0)), as_argument(b, scaled(g[0], a[2]), a.tensor(1))};
-}  // namespace
-}  // namespace stax::ops
-, {"sub.Tensor", RULE{(void)r;
-return {as_argument(b, g[0], a.tensor(0)), as_argument(b, -scaled(g[0], a[2]), a.tensor(1))};
+/// Gradients of two operands, of which numbers have none.
+template <class First, class Second>
+Vars of_tensors(const Call& c, First&& first, Second&& second) {
+  Vars out;
+  if (c.a[0].is_tensor()) out.push_back(as_argument(c.b, first(), c.a[0].tensor()));
+  if (c.a[1].is_tensor()) out.push_back(as_argument(c.b, second(), c.a[1].tensor()));
+  return out;
 }
-}
-, {"mul.Tensor", RULE{(void)r;
-const Var x = a.tensor(0), y = a.tensor(1);
-return {as_argument(b, g[0] * y, x), as_argument(b, g[0] * x, y)};
-}
-}
-, {"div.Tensor", RULE{const Var x = a.tensor(0), y = a.tensor(1);
-return {as_argument(b, g[0] / y, x), as_argument(b, -g[0] * r[0] / y, y)};
-}
-}
-, {"pow.Tensor_Scalar", RULE{(void)r;
-const Var x = a.tensor(0);
-const double n = a[1].floating();
-if (n == 0) return {zero_like(b, x)};
-const Var power = n == 2 ? x : b.call("pow.Tensor_Scalar", {x, n - 1});
-return {as_argument(b, g[0] * (power * num(n)), x)};
-}
-}
-, {"maximum", RULE{return (void)r, extremum(b, a, g, "gt.Tensor");
-}
-}
-, {"minimum", RULE{return (void)r, extremum(b, a, g, "lt.Tensor");
-}
-}
-, {"where.self", RULE{(void)r;
-const Var zero = zero_like(b, g[0]), condition = a.tensor(0);
-return {Var(), as_argument(b, b.call("where.self", {condition, g[0], zero}), a.tensor(1)),
-        as_argument(b, b.call("where.self", {condition, zero, g[0]}), a.tensor(2))};
-}
-}
-,
-    // Functions of one variable
-    POINTWISE("neg", num(-1.0)), POINTWISE("reciprocal", -(y* y)), POINTWISE("abs", call("sign", x)),
-    POINTWISE("square", x* num(2.0)), POINTWISE("exp", y), POINTWISE("exp2", y* num(std::numbers::ln2)),
-    POINTWISE("expm1", y + num(1.0)), POINTWISE("log", call("reciprocal", x)),
-    POINTWISE("log2", call("reciprocal", x* num(std::numbers::ln2))),
-    POINTWISE("log10", call("reciprocal", x* num(std::numbers::ln10))),
-    POINTWISE("log1p", call("reciprocal", x + num(1.0))), POINTWISE("sqrt", call("reciprocal", y* num(2.0))),
-    POINTWISE("rsqrt", (y * y * y) * num(-0.5)), POINTWISE("sin", call("cos", x)),
-    POINTWISE("cos", -call("sin", x)), POINTWISE("tan", y* y + num(1.0)), POINTWISE("tanh", num(1.0) - y * y),
-    POINTWISE("sigmoid", y*(num(1.0) - y)),
-    POINTWISE("erf", call("exp", -(x* x)) * num(2 * std::numbers::inv_sqrtpi)),
-    // 0 at 0.
-    {"relu", RULE{return {b.call("where.self", {b.call("gt.Scalar", {r[0], 0}), g[0], zero_like(b, g[0])})};
-(void)a;
-}
-}
-, {"gelu", RULE{return (void)r, Vars{b.call("gelu_backward", {g[0], a[0], a[1]})};
-}
-}
-, {"silu", RULE{(void)r;
-const Var x = a.tensor(0), s = unary(b, "sigmoid", x);
-return {g[0] * (s * (x * (num(1.0) - s) + num(1.0)))};
-}
-}
-, {"leaky_relu", RULE{(void)r;
-return {b.call("where.self", {b.call("gt.Scalar", {a[0], 0}), g[0], scaled(g[0], a[1])})};
-}
-}
-, {"clone", RULE{return (void)r, Vars{as_argument(b, g[0], a.tensor(0))};
-}
-}
-, {"to.dtype", RULE{return (void)r, Vars{as_argument(b, g[0], a.tensor(0))};
-}
-}
-,
-    // Reductions
-    {"sum", RULE{return (void)r, Vars{spread(b, g[0], a.tensor(0))};
-}
-}
-, {"sum.dim_IntList", RULE{(void)r;
-return {spread(b, with_dims(b, g[0], a.tensor(0), a[1], a[2].boolean()), a.tensor(0))};
-}
-}
-, {"mean", RULE{return {spread(b, g[0] / num(reduced_count(a.tensor(0), r[0])), a.tensor(0))};
-}
-}
-, {"mean.dim", RULE{const Var share = g[0] / num(reduced_count(a.tensor(0), r[0]));
-return {spread(b, with_dims(b, share, a.tensor(0), a[1], a[2].boolean()), a.tensor(0))};
-}
-}
-,
-    // Equal maxima share the gradient evenly.
-    {"amax", RULE{const Var x = a.tensor(0);
-const Var most = with_dims(b, r[0], x, a[1], a[2].boolean());
-const Var there = b.call("to.dtype", {b.call("eq.Tensor", {x, most}), x.dtype()});
-VarArg dims = a[1];
-const Var count = b.call("sum.dim_IntList", {there, dims, true});
-return {there / count * with_dims(b, g[0], x, a[1], a[2].boolean())};
-}
-}
-, {"softmax.int", RULE{const Var y = r[0], weighted = g[0] * y;
-const Var total = b.call("sum.dim_IntList", {weighted, Exprs{a[1].integer()}, true});
-return {as_argument(b, weighted - y * total, a.tensor(0))};
-}
-}
-, {"log_softmax.int", RULE{const Var total = b.call("sum.dim_IntList", {g[0], Exprs{a[1].integer()}, true});
-return {as_argument(b, g[0] - unary(b, "exp", r[0]) * total, a.tensor(0))};
-}
-}
-,
-    // Views
-    {"expand", RULE{return (void)r, Vars{as_argument(b, g[0], a.tensor(0))};
-}
-}
-, {"view", RULE{return (void)r, Vars{b.call("reshape", {g[0], a.tensor(0).sizes()})};
-}
-}
-, {"permute", RULE{return (void)r, Vars{b.call("permute", {g[0], inverse_permutation(a[1], g[0].dim())})};
-}
-}
-, {"unsqueeze", RULE{return (void)r, Vars{b.call("reshape", {g[0], a.tensor(0).sizes()})};
-}
-}
-, {"slice.Tensor", RULE{(void)r;
-return {b.call("slice_scatter", {zero_like(b, a.tensor(0)), g[0], a[1], a[2], a[3], a[4]})};
-}
-}
-, {"select.int",
-   RULE{return (void)r, Vars{b.call("select_scatter", {zero_like(b, a.tensor(0)), g[0], a[1], a[2]})};
-}
-}
-,
-    // Products
-    {"mm", RULE{(void)r;
-return {b.call("mm", {g[0], transposed(b, a.tensor(1))}), b.call("mm", {transposed(b, a.tensor(0)), g[0]})};
-}
-}
-, {"bmm", RULE{(void)r;
-return {b.call("bmm", {g[0], transposed(b, a.tensor(1))}), b.call("bmm", {transposed(b, a.tensor(0)), g[0]})};
-}
-}
-,
-}
-;
 
-#undef RULE
-#undef POINTWISE
+Var times(const Var& x, const VarArg& factor) {
+  return factor.is_tensor() ? x * factor.tensor() : x * factor.number();
+}
+
+Var over(const Var& x, const VarArg& divisor) {
+  return divisor.is_tensor() ? x / divisor.tensor() : x / divisor.number();
+}
+
+Vars add_rule(const Call& c) {
+  return of_tensors(
+      c, [&] { return c.g[0]; }, [&] { return scaled(c.g[0], c.a[2]); });
+}
+
+Vars sub_rule(const Call& c) {
+  return of_tensors(
+      c, [&] { return c.g[0]; }, [&] { return -scaled(c.g[0], c.a[2]); });
+}
+
+Vars mul_rule(const Call& c) {
+  return of_tensors(
+      c, [&] { return times(c.g[0], c.a[1]); }, [&] { return times(c.g[0], c.a[0]); });
+}
+
+Vars div_rule(const Call& c) {
+  return of_tensors(
+      c, [&] { return over(c.g[0], c.a[1]); }, [&] { return over(-c.g[0] * c.r[0], c.a[1]); });
+}
+
+/// Ties share the gradient in halves.
+Vars extremum_rule(const Call& c, std::string_view better) {
+  const Var half = c.g[0] * num(0.5), zero = zero_like(c.b, c.g[0]);
+  const Var tie = c.b.call("eq.Tensor", {c.a[0], c.a[1]});
+  const auto part = [&](const VarArg& mine, const VarArg& other) {
+    const Var wins = c.b.call(better, {mine, other});
+    return c.b.call("where.self", {tie, half, c.b.call("where.self", {wins, c.g[0], zero})});
+  };
+  return of_tensors(
+      c, [&] { return part(c.a[0], c.a[1]); }, [&] { return part(c.a[1], c.a[0]); });
+}
+
+Vars pow_scalar_rule(const Call& c) {
+  const Var x = c.a.tensor(0);
+  const double n = c.a[1].floating();
+  if (n == 0) return {zero_like(c.b, x)};
+  const Var power = n == 2 ? x : c.b.call("pow.Tensor_Tensor", {x, n - 1});
+  return {as_argument(c.b, c.g[0] * (power * num(n)), x)};
+}
+
+Vars pow_rule(const Call& c) {
+  if (!c.a[1].is_tensor()) return pow_scalar_rule(c);
+  const auto log_of_base = [&] {
+    return c.a[0].is_tensor() ? unary(c.b, "log", c.a.tensor(0))
+                              : c.b.call("log", {c.b.call("full_like", {c.r[0], c.a[0]})});
+  };
+  return of_tensors(
+      c,
+      [&] {
+        const Var y = c.a.tensor(1);
+        return c.g[0] * times(c.b.call("pow.Tensor_Tensor", {c.a[0], y - num(1)}), c.a[1]);
+      },
+      [&] { return c.g[0] * (c.r[0] * log_of_base()); });
+}
+
+Vars where_rule(const Call& c) {
+  const Var zero = zero_like(c.b, c.g[0]), condition = c.a.tensor(0);
+  Vars out = {Var()};
+  for (const bool chosen : {true, false}) {
+    const VarArg& branch = c.a[chosen ? 1 : 2];
+    if (!branch.is_tensor()) continue;
+    const Var first = chosen ? c.g[0] : zero, second = chosen ? zero : c.g[0];
+    out.push_back(as_argument(c.b, c.b.call("where.self", {condition, first, second}), branch.tensor()));
+  }
+  return out;
+}
+
+/// 0 at 0.
+Vars relu_rule(const Call& c) {
+  return {c.b.call("where.self", {c.b.call("gt.Tensor", {c.r[0], 0}), c.g[0], zero_like(c.b, c.g[0])})};
+}
+
+Vars silu_rule(const Call& c) {
+  const Var x = c.a.tensor(0), s = unary(c.b, "sigmoid", x);
+  return {c.g[0] * (s * (x * (num(1.0) - s) + num(1.0)))};
+}
+
+Vars leaky_relu_rule(const Call& c) {
+  return {c.b.call("where.self", {c.b.call("gt.Tensor", {c.a[0], 0}), c.g[0], scaled(c.g[0], c.a[1])})};
+}
+
+Vars same_rule(const Call& c) {
+  return {as_argument(c.b, c.g[0], c.a.tensor(0))};
+}
+
+Vars sum_rule(const Call& c) {
+  return {spread(c.b, c.g[0], c.a.tensor(0))};
+}
+
+Vars sum_dim_rule(const Call& c) {
+  const Var x = c.a.tensor(0);
+  return {spread(c.b, with_dims(c.b, c.g[0], x, c.a[1], c.a[2].boolean()), x)};
+}
+
+Vars mean_rule(const Call& c) {
+  const Var x = c.a.tensor(0);
+  return {spread(c.b, c.g[0] / num(reduced_count(x, c.r[0])), x)};
+}
+
+Vars mean_dim_rule(const Call& c) {
+  const Var x = c.a.tensor(0), share = c.g[0] / num(reduced_count(x, c.r[0]));
+  return {spread(c.b, with_dims(c.b, share, x, c.a[1], c.a[2].boolean()), x)};
+}
+
+/// Equal maxima share the gradient evenly.
+Vars amax_rule(const Call& c) {
+  const Var x = c.a.tensor(0);
+  const bool keepdim = c.a[2].boolean();
+  const Var most = with_dims(c.b, c.r[0], x, c.a[1], keepdim);
+  const Var there = c.b.call("to.dtype", {c.b.call("eq.Tensor", {x, most}), x.dtype()});
+  const Var count = c.b.call("sum.dim_IntList", {there, c.a[1], true});
+  return {there / count * with_dims(c.b, c.g[0], x, c.a[1], keepdim)};
+}
+
+Vars softmax_rule(const Call& c) {
+  const Var y = c.r[0], weighted = c.g[0] * y;
+  const Var total = c.b.call("sum.dim_IntList", {weighted, Exprs{c.a[1].integer()}, true});
+  return {as_argument(c.b, weighted - y * total, c.a.tensor(0))};
+}
+
+Vars log_softmax_rule(const Call& c) {
+  const Var total = c.b.call("sum.dim_IntList", {c.g[0], Exprs{c.a[1].integer()}, true});
+  return {as_argument(c.b, c.g[0] - unary(c.b, "exp", c.r[0]) * total, c.a.tensor(0))};
+}
+
+Vars reshape_rule(const Call& c) {
+  return {c.b.call("reshape", {c.g[0], c.a.tensor(0).sizes()})};
+}
+
+Vars permute_rule(const Call& c) {
+  return {c.b.call("permute", {c.g[0], inverse_permutation(c.a[1], c.g[0].dim())})};
+}
+
+Vars slice_rule(const Call& c) {
+  const Var zero = zero_like(c.b, c.a.tensor(0));
+  return {c.b.call("slice_scatter", {zero, c.g[0], c.a[1], c.a[2], c.a[3], c.a[4]})};
+}
+
+Vars select_rule(const Call& c) {
+  return {c.b.call("select_scatter", {zero_like(c.b, c.a.tensor(0)), c.g[0], c.a[1], c.a[2]})};
+}
+
+Vars product_rule(const Call& c, std::string_view op) {
+  return {c.b.call(op, {c.g[0], transposed(c.b, c.a.tensor(1))}),
+          c.b.call(op, {transposed(c.b, c.a.tensor(0)), c.g[0]})};
+}
+
+const Row kRows[] = {
+    {"add.Tensor", call_rule<add_rule>},
+    {"sub.Tensor", call_rule<sub_rule>},
+    {"mul.Tensor", call_rule<mul_rule>},
+    {"div.Tensor", call_rule<div_rule>},
+    {"pow.Tensor_Scalar", call_rule<pow_scalar_rule>},
+    {"pow.Tensor_Tensor", call_rule<pow_rule>},
+    {"maximum", call_rule<[](const Call& c) { return extremum_rule(c, "gt.Tensor"); }>},
+    {"minimum", call_rule<[](const Call& c) { return extremum_rule(c, "lt.Tensor"); }>},
+    {"where.self", call_rule<where_rule>},
+    {"neg", pointwise_rule<[](const Point&) { return num(-1.0); }>},
+    {"reciprocal", pointwise_rule<[](const Point& p) { return -(p.y * p.y); }>},
+    {"abs", pointwise_rule<[](const Point& p) { return p.call("sign", p.x); }>},
+    {"square", pointwise_rule<[](const Point& p) { return p.x * num(2.0); }>},
+    {"exp", pointwise_rule<[](const Point& p) { return p.y; }>},
+    {"exp2", pointwise_rule<[](const Point& p) { return p.y * num(std::numbers::ln2); }>},
+    {"expm1", pointwise_rule<[](const Point& p) { return p.y + num(1.0); }>},
+    {"log", pointwise_rule<[](const Point& p) { return p.call("reciprocal", p.x); }>},
+    {"log2",
+     pointwise_rule<[](const Point& p) { return p.call("reciprocal", p.x * num(std::numbers::ln2)); }>},
+    {"log10",
+     pointwise_rule<[](const Point& p) { return p.call("reciprocal", p.x * num(std::numbers::ln10)); }>},
+    {"log1p", pointwise_rule<[](const Point& p) { return p.call("reciprocal", p.x + num(1.0)); }>},
+    {"sqrt", pointwise_rule<[](const Point& p) { return p.call("reciprocal", p.y * num(2.0)); }>},
+    {"rsqrt", pointwise_rule<[](const Point& p) { return p.y * p.y * p.y * num(-0.5); }>},
+    {"sin", pointwise_rule<[](const Point& p) { return p.call("cos", p.x); }>},
+    {"cos", pointwise_rule<[](const Point& p) { return -p.call("sin", p.x); }>},
+    {"tan", pointwise_rule<[](const Point& p) { return p.y * p.y + num(1.0); }>},
+    {"tanh", pointwise_rule<[](const Point& p) { return num(1.0) - p.y * p.y; }>},
+    {"sigmoid", pointwise_rule<[](const Point& p) { return p.y * (num(1.0) - p.y); }>},
+    {"erf", pointwise_rule<[](const Point& p) {
+       return p.call("exp", -(p.x * p.x)) * num(2 * std::numbers::inv_sqrtpi);
+     }>},
+    {"relu", call_rule<relu_rule>},
+    {"gelu", call_rule<[](const Call& c) {
+       return Vars{c.b.call("gelu_backward", {c.g[0], c.a[0], c.a[1]})};
+     }>},
+    {"silu", call_rule<silu_rule>},
+    {"leaky_relu", call_rule<leaky_relu_rule>},
+    {"clone", call_rule<same_rule>},
+    {"to.dtype", call_rule<same_rule>},
+    {"sum", call_rule<sum_rule>},
+    {"sum.dim_IntList", call_rule<sum_dim_rule>},
+    {"mean", call_rule<mean_rule>},
+    {"mean.dim", call_rule<mean_dim_rule>},
+    {"amax", call_rule<amax_rule>},
+    {"softmax.int", call_rule<softmax_rule>},
+    {"log_softmax.int", call_rule<log_softmax_rule>},
+    {"expand", call_rule<same_rule>},
+    {"view", call_rule<reshape_rule>},
+    {"permute", call_rule<permute_rule>},
+    {"unsqueeze", call_rule<reshape_rule>},
+    {"slice.Tensor", call_rule<slice_rule>},
+    {"select.int", call_rule<select_rule>},
+    {"mm", call_rule<[](const Call& c) { return product_rule(c, "mm"); }>},
+    {"bmm", call_rule<[](const Call& c) { return product_rule(c, "bmm"); }>},
+};
 
 }  // namespace
 
