@@ -33,7 +33,7 @@ class WorkerProcess {
 
   std::string name_;
   pid_t pid_ = -1;
-  int to_ = -1, from_ = -1, errors_ = -1;
+  int socket_ = -1, errors_ = -1;
   std::string received_;  // beyond the last line
 };
 

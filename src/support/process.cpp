@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,8 +13,7 @@
 #include <cstring>
 
 #include "support/check.h"
-
-extern char** environ;
+#include "support/spawn.h"
 
 namespace stax {
 
@@ -43,53 +41,6 @@ struct Pipe {
     end = -1;
   }
 };
-
-std::vector<char*> pointers_to(const std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-/// This process's environment with `changes` made to it.
-std::vector<std::string> changed_environment(const std::vector<std::string>& changes) {
-  std::vector<std::string> all = changes;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const std::string_view name = text.substr(0, text.find('='));
-    const bool changed = std::any_of(changes.begin(), changes.end(), [&](const std::string& change) {
-      return std::string_view(change).substr(0, change.find('=')) == name;
-    });
-    if (!changed) all.emplace_back(text);
-  }
-  return all;
-}
-
-pid_t start(const std::vector<std::string>& arguments, const std::vector<std::string>& changes,
-            const Pipe& output, const Pipe& errors) {
-  const std::vector<std::string> environment = changed_environment(changes);
-  const std::vector<char*> argv = pointers_to(arguments), variables = pointers_to(environment);
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output.write, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, errors.write, STDERR_FILENO);
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  pid_t pid = -1;
-  const int reason = posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), variables.data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  STAX_RUNTIME_CHECK(reason == 0, "cannot start {}: {}", arguments[0], strerror(reason));
-  return pid;
-}
-
-int milliseconds_until(Clock::time_point deadline) {
-  auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
-}
 
 /// Reads what is there into `text`; false at the end of the stream.
 bool drain(int fd, std::string& text, size_t limit) {
@@ -162,7 +113,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const Proce
   ProcessResult result;
   Pipe output, errors;
   const Clock::time_point deadline = Clock::now() + options.time_limit;
-  const pid_t pid = start(arguments, options.environment, output, errors);
+  const pid_t pid = spawn(arguments, options.environment, {-1, output.write, errors.write});
   tell_guard(pid);
   Pipe::close_end(output.write);
   Pipe::close_end(errors.write);
