@@ -1,8 +1,8 @@
 #include "autograd/reverse.h"
 
-#include <algorithm>
 #include <map>
 
+#include "graph/passes/passes.h"
 #include "graph/rewriter.h"
 #include "support/check.h"
 
@@ -12,7 +12,6 @@ using graph::Graph;
 using graph::Node;
 using graph::NodeId;
 using graph::NodeKind;
-using graph::OpClass;
 using graph::Value;
 using graph::Var;
 using graph::VarArg;
@@ -20,34 +19,16 @@ using graph::VarArgs;
 
 namespace {
 
-bool to_be_decomposed(const Node& node) {
-  return node.op != nullptr && node.op->op_class == OpClass::decomposed && node.op->derivative == nullptr;
-}
-
 /// Operators without a derivative of their own become what they are made of.
-Graph decompose(const graph::PassContext& context, Graph graph) {
-  while (std::ranges::any_of(graph.nodes, to_be_decomposed)) {
-    graph::Rewriter rewriter(context, graph);
-    for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
-      const Node& node = graph.nodes[id];
-      if (!to_be_decomposed(node)) {
-        rewriter.keep(id);
-        continue;
-      }
-      rewriter.builder().set_where(node.where);
-      const std::vector<VarArg> args = rewriter.mapped_args(node);
-      rewriter.replace(id, node.op->decompose(rewriter.builder(), VarArgs(node.op->schema, args)));
-    }
-    graph = rewriter.finish();
-  }
-  return graph;
+bool lacks_derivative(const Node& node) {
+  return graph::is_decomposed(node) && node.op->derivative == nullptr;
 }
 
 /// Appends the adjoints of a graph's nodes, last one first.
 class Reverse {
  public:
   Reverse(const graph::PassContext& context, const Graph& forward)
-      : forward_(forward), builder_(context.table, context.env, out_), map_(forward.nodes.size()) {}
+      : forward_(forward), copy_(context, forward), builder_(copy_.builder()) {}
 
   Graph run() {
     STAX_CHECK(forward_.write_backs.empty(),
@@ -62,34 +43,17 @@ class Reverse {
           builder_.input(graph::dense(meta.dtype, meta.sizes, meta.device), fmt::format("grad_{}", k)));
     }
     copy_forward();
-    for (size_t k = 0; k < upstream.size(); ++k) add(mapped(forward_.outputs[k].value), upstream[k]);
+    for (size_t k = 0; k < upstream.size(); ++k) add(copy_.mapped(forward_.outputs[k].value), upstream[k]);
     for (size_t id = forward_.nodes.size(); id-- > 0;) differentiate(static_cast<NodeId>(id));
     finish();
-    return std::move(out_);
+    return copy_.take();
   }
 
  private:
-  Var mapped(Value v) const { return map_[v.node][v.result]; }
-
   void copy_forward() {
     for (NodeId id = 0; id < static_cast<NodeId>(forward_.nodes.size()); ++id) {
       const Node& node = forward_.nodes[id];
-      switch (node.kind) {
-        case NodeKind::input:
-          map_[id] = {builder_.input(node.results[0], node.name)};
-          break;
-        case NodeKind::constant:
-          map_[id] = {builder_.constant(node.results[0], node.data)};
-          break;
-        case NodeKind::call: {
-          std::vector<VarArg> args;
-          for (const auto& a : node.args)
-            args.push_back(map_tensors<Var>(a, [&](const Value& v) { return mapped(v); }));
-          builder_.set_where(node.where);
-          map_[id] = builder_.add_call(*node.op, args, node.results);
-          break;
-        }
-      }
+      copy_.keep(id);
       differs_.push_back(node.kind == NodeKind::input ? is_floating_point(node.results[0].dtype)
                                                       : depends(node));
     }
@@ -121,7 +85,7 @@ class Reverse {
     if (node.kind != NodeKind::call || !differs_[id]) return;
     std::vector<Var> gradients;
     bool any = false;
-    for (const Var& result : map_[id]) {
+    for (const Var& result : copy_.mapped(id)) {
       const Var* g = gradient(result);
       any = any || g != nullptr;
       gradients.push_back(g == nullptr ? Var() : *g);
@@ -131,44 +95,41 @@ class Reverse {
       throw_user_error_at(node.where, fmt::format("[grad] {} has no derivative; keep what depends on the "
                                                   "inputs that are differentiated out of it",
                                                   node.op->schema.full_name()));
-    std::vector<VarArg> args;
     std::vector<Value> values;
-    for (const auto& a : node.args) {
-      args.push_back(map_tensors<Var>(a, [&](const Value& v) { return mapped(v); }));
-      graph::for_each_value(a, [&](const Value& v) { values.push_back(v); });
-    }
+    for (const auto& a : node.args) graph::for_each_value(a, [&](const Value& v) { values.push_back(v); });
+    const std::vector<VarArg> args = copy_.mapped_args(node);
     builder_.set_where(node.where);
     const std::vector<Var> found =
-        node.op->derivative(builder_, VarArgs(node.op->schema, args), map_[id], gradients);
+        node.op->derivative(builder_, VarArgs(node.op->schema, args), copy_.mapped(id), gradients);
     STAX_ASSERT(found.size() == values.size(), "the derivative of {} gives {} gradients for {} tensors",
                 node.op->schema.full_name(), found.size(), values.size());
     for (size_t k = 0; k < values.size(); ++k) {
       const bool wanted = differs_[values[k].node] && is_floating_point(forward_.meta(values[k]).dtype);
-      if (wanted && found[k].is_set()) add(mapped(values[k]), found[k]);
+      if (wanted && found[k].is_set()) add(copy_.mapped(values[k]), found[k]);
     }
   }
 
   void finish() {
     for (NodeId id : forward_.inputs) {
-      const Var input = map_[id][0];
+      const Var input = copy_.mapped(id)[0];
       if (!is_floating_point(input.dtype())) continue;
       const Var* g = gradient(input);
-      out_.outputs.push_back({(g != nullptr ? *g : builder_.call("zeros_like", {input})).value(), -1});
+      builder_.graph().outputs.push_back(
+          {(g != nullptr ? *g : builder_.call("zeros_like", {input})).value(), -1});
     }
   }
 
   const Graph& forward_;
-  Graph out_;
-  graph::Builder builder_;
-  std::vector<std::vector<Var>> map_;  // by node of forward
-  std::vector<bool> differs_;          // by node of forward: depends on a floating input
+  graph::Rewriter copy_;
+  graph::Builder& builder_;
+  std::vector<bool> differs_;  // by node of forward: depends on a floating input
   std::map<std::pair<NodeId, int32_t>, Var> gradients_;
 };
 
 }  // namespace
 
 Graph reverse(const graph::PassContext& context, const Graph& forward) {
-  const Graph prepared = decompose(context, forward);
+  const Graph prepared = graph::decompose_where(context, forward, lacks_derivative);
   Graph out = Reverse(context, prepared).run();
   graph::verify(out);
   return out;

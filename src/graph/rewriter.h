@@ -23,6 +23,8 @@ class Rewriter {
   void keep(NodeId node);
   /// The new graph, with the outputs and write-backs of the old one.
   Graph finish();
+  /// The new graph as it stands.
+  Graph take() { return std::move(to_); }
 
  private:
   const Graph& from_;

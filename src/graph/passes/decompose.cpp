@@ -1,21 +1,16 @@
+#include <algorithm>
+
 #include "graph/passes/passes.h"
 #include "graph/rewriter.h"
 
 namespace stax::graph {
 namespace {
 
-bool has_decomposed(const Graph& graph) {
-  for (const Node& node : graph.nodes) {
-    if (node.op && node.op->op_class == OpClass::decomposed) return true;
-  }
-  return false;
-}
-
-Graph decompose_once(const PassContext& context, const Graph& graph) {
+Graph decompose_once(const PassContext& context, const Graph& graph, NodePredicate wanted) {
   Rewriter rewriter(context, graph);
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
     const Node& node = graph.nodes[id];
-    if (!node.op || node.op->op_class != OpClass::decomposed) {
+    if (!wanted(node)) {
       rewriter.keep(id);
       continue;
     }
@@ -28,10 +23,18 @@ Graph decompose_once(const PassContext& context, const Graph& graph) {
 
 }  // namespace
 
-Graph decompose(const PassContext& context, const Graph& graph) {
+bool is_decomposed(const Node& node) {
+  return node.op != nullptr && node.op->op_class == OpClass::decomposed;
+}
+
+Graph decompose_where(const PassContext& context, const Graph& graph, NodePredicate wanted) {
   Graph out = graph;
-  while (has_decomposed(out)) out = decompose_once(context, out);
+  while (std::any_of(out.nodes.begin(), out.nodes.end(), wanted)) out = decompose_once(context, out, wanted);
   return out;
+}
+
+Graph decompose(const PassContext& context, const Graph& graph) {
+  return decompose_where(context, graph, is_decomposed);
 }
 
 }  // namespace stax::graph

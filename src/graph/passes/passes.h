@@ -9,6 +9,12 @@ namespace stax::graph {
 ///   softmax(x)  ->  m = amax(x); e = exp(x - m); e / sum(e)
 Graph decompose(const PassContext& context, const Graph& graph);
 
+/// A call of an operator that has a decomposition.
+bool is_decomposed(const Node& node);
+using NodePredicate = bool (*)(const Node& node);
+/// The same only where `wanted`, which implies is_decomposed().
+Graph decompose_where(const PassContext& context, const Graph& graph, NodePredicate wanted);
+
 /// Computes what depends on no input, by the executor that would run it, so that the results are those of
 /// running: NaN, signed zeros and roundings included. Views and plain factories stay as they are where
 /// nothing is computed from them.
