@@ -54,11 +54,17 @@ int32_t operand_count(OpCode op) {
   return 0;
 }
 
+bool accesses_memory(const Inst& inst) {
+  return inst.op == OpCode::load || info(inst.op).kind == OpKind::store;
+}
+
+bool takes_mask(const Inst& inst) {
+  return accesses_memory(inst) || inst.op == OpCode::check_index;
+}
+
 ValueId mask_of(const Inst& inst) {
-  const bool maskable =
-      inst.op == OpCode::load || inst.op == OpCode::check_index || info(inst.op).kind == OpKind::store;
   const auto plain = static_cast<size_t>(operand_count(inst.op));
-  return maskable && inst.args.size() > plain ? inst.args[plain] : -1;
+  return takes_mask(inst) && inst.args.size() > plain ? inst.args[plain] : -1;
 }
 
 }  // namespace stax::loops

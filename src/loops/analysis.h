@@ -21,6 +21,12 @@ DType result_dtype(OpCode op, int32_t number, DType operand);
 /// The operand that is a bool mask of a load, store, atomic_add or check_index; -1 where there is none.
 ValueId mask_of(const Inst& inst);
 
+/// Loads, stores and atomic additions.
+bool accesses_memory(const Inst& inst);
+
+/// Those, and check_index: what may have a bool mask as its last operand.
+bool takes_mask(const Inst& inst);
+
 /// Number of operands besides an optional mask.
 int32_t operand_count(OpCode op);
 

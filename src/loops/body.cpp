@@ -187,9 +187,7 @@ std::vector<ValueId> copy_values(const Body& from, std::span<const ValueId> root
     for (ValueId& a : inst.args) a = copied[a];
     for (ValueId& a : inst.indirect) a = copied[a];
     inst.index = substitute(inst.index, outer);
-    const bool maskable =
-        inst.op == OpCode::load || inst.op == OpCode::check_index || info(inst.op).kind == OpKind::store;
-    if (mask >= 0 && maskable) {
+    if (mask >= 0 && takes_mask(inst)) {
       if (own_mask < 0) {
         inst.args.push_back(mask);
       } else if (inst.args.back() != mask) {

@@ -400,7 +400,7 @@ class ProgramParser {
   }
 
   void operands(Line& l, Inst& inst) {
-    if (inst.op == OpCode::load || info(inst.op).kind == OpKind::store) {
+    if (accesses_memory(inst)) {
       inst.buffer = find_buffer(l, l.word("a buffer"));
       inst.index = parse_expr(l.bracketed('[', ']'));
     }

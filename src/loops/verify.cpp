@@ -84,8 +84,7 @@ class NodeVerifier {
     check(!is_half(inst.dtype), "half types are no dtype of a value");
     const OpKind kind = info(inst.op).kind;
     const size_t plain = operand_count(inst.op);
-    const bool maskable = inst.op == OpCode::load || inst.op == OpCode::check_index || kind == OpKind::store;
-    check(inst.args.size() == plain || (maskable && inst.args.size() == plain + 1),
+    check(inst.args.size() == plain || (takes_mask(inst) && inst.args.size() == plain + 1),
           fmt::format("{} operands where {} are expected", inst.args.size(), plain));
     if (const ValueId mask = mask_of(inst); mask >= 0) {
       check(dtype(mask) == DType::boolean, fmt::format("mask v{} is not bool", mask));

@@ -1,9 +1,7 @@
 // Reductions and scans: nodes with reduction ranges. Long reductions with few results are split in two
 // levels.
-#include <cmath>
-#include <limits>
-
 #include "loops/analysis.h"
+#include "loops/fold.h"
 #include "lowering/loop_index.h"
 #include "lowering/scalar.h"
 
@@ -13,17 +11,6 @@ using loops::OpCode;
 using loops::ValueId;
 
 namespace {
-
-// The least and greatest values of bool and the integer types.
-int64_t lowest_integer(DType dtype) {
-  if (dtype == DType::boolean || dtype == DType::uint8) return 0;
-  return std::numeric_limits<int64_t>::min() >> (64 - 8 * itemsize(dtype));
-}
-int64_t highest_integer(DType dtype) {
-  if (dtype == DType::boolean) return 1;
-  if (dtype == DType::uint8) return 255;
-  return std::numeric_limits<int64_t>::max() >> (64 - 8 * itemsize(dtype));
-}
 
 // How the partial results of a split reduction are merged.
 std::optional<OpCode> combining(OpCode op) {
@@ -112,18 +99,8 @@ std::vector<Lazy> Lowering::reduce_split(const Reduction& reduction, OpCode comb
 }
 
 V Lowering::identity(OpCode op, DType dtype) {
-  const bool floating = is_floating_point(dtype);
-  switch (op) {
-    case OpCode::reduce_prod:
-    case OpCode::reduce_all:
-      return constant(dtype, int64_t{1});
-    case OpCode::reduce_max:
-      return floating ? constant(dtype, -HUGE_VAL) : constant(dtype, lowest_integer(dtype));
-    case OpCode::reduce_min:
-      return floating ? constant(dtype, HUGE_VAL) : constant(dtype, highest_integer(dtype));
-    default:
-      return constant(dtype, int64_t{0});
-  }
+  const loops::Constant value = loops::identity_of(op, dtype);
+  return is_floating_point(dtype) ? constant(dtype, value.as_double()) : constant(dtype, value.as_int());
 }
 
 std::vector<Lazy> Lowering::reduce_at_once(const Reduction& reduction) {

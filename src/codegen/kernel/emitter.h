@@ -7,13 +7,9 @@
 #include "codegen/kernel/flat.h"
 #include "codegen/kernel/kernel.h"
 #include "codegen/kernel/layout.h"
+#include "loops/fold.h"
 
 namespace stax::codegen {
-
-/// The vector that folds to nothing under a reduction or scan: 0 for sums, -inf for maxima, ...
-loops::Constant identity_of(loops::OpCode op, DType dtype);
-/// The binary instruction that folds two partial results of a reduction or scan.
-loops::OpCode fold_of(loops::OpCode op);
 
 /// True for functions of many instructions: exponentials, trigonometry, remainders.
 bool is_costly(loops::OpCode op);

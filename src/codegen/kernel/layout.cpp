@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/kernel/prefix.h"
+#include "loops/analysis.h"
 
 namespace stax::codegen {
 
@@ -20,10 +21,6 @@ constexpr int64_t kBlockBytes = 16 << 10;
 /// What several passes over the same columns may fill.
 constexpr int64_t kCachedBytes = 512 << 10;
 constexpr int32_t kTile = 64;
-
-bool is_access(const Inst& inst) {
-  return inst.op == OpCode::load || loops::info(inst.op).kind == OpKind::store;
-}
 
 /// Points of the loops that an access depends on: the elements it touches.
 Expr touched(const Inst& inst, const schedule::Group& group) {
@@ -59,7 +56,7 @@ class LayoutMaker {
   double score(Symbol symbol, Expr extent) const {
     double total = 0;
     for (const Inst& inst : flat_.body) {
-      if (!is_access(inst)) continue;
+      if (!loops::accesses_memory(inst)) continue;
       const double bytes =
           static_cast<double>(likely(touched(inst, group_))) * itemsize(program_.buffers[inst.buffer].dtype);
       const auto stride = stride_of(inst.index, symbol);
@@ -131,7 +128,7 @@ class LayoutMaker {
   /// Where some access runs along another dimension u, u comes next to the vector dimension, in tiles.
   void choose_tile() {
     for (const Inst& inst : flat_.body) {
-      if (!is_access(inst)) continue;
+      if (!loops::accesses_memory(inst)) continue;
       const auto along = stride_of(inst.index, layout_.vector);
       if (!along || along->is(0) || along->is(1)) continue;
       for (size_t at = 0; at < layout_.order.size(); ++at) {
@@ -165,7 +162,7 @@ class LayoutMaker {
       if (loops::info(inst.op).kind != OpKind::store && !is_size)
         largest = std::max(largest, itemsize(loops::compute_dtype(inst.dtype)));
       if (inst.op == OpCode::reduce_argmax || inst.op == OpCode::reduce_argmin) largest = 8;
-      if (!is_access(inst)) continue;
+      if (!loops::accesses_memory(inst)) continue;
       const bool masked =
           inst.args.size() > (inst.op == OpCode::load ? 0u : 1u) && !inside.mask(inst).value_or(false);
       const auto stride =
@@ -205,7 +202,8 @@ class LayoutMaker {
   void choose_memory() {
     Expr bytes = 0;
     for (const Inst& inst : flat_.body)
-      if (is_access(inst)) bytes += touched(inst, group_) * itemsize(program_.buffers[inst.buffer].dtype);
+      if (loops::accesses_memory(inst))
+        bytes += touched(inst, group_) * itemsize(program_.buffers[inst.buffer].dtype);
     // What others left in the caches, and what was read, push results out before all of it is full.
     layout_.stream = choose_.at_launch(gt(bytes, target_.cache_bytes / 2), "results go past the caches",
                                        "results go through the caches");

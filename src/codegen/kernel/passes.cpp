@@ -191,7 +191,7 @@ void Passes::start(ValueId id, int32_t copies) {
   const DType dtype = flat_.body[inst.args[0]].dtype;
   Accumulator& a = accumulators_[id];
   a.value.clear();
-  const Var identity = e_.constant(dtype, identity_of(inst.op, dtype));
+  const Var identity = e_.constant(dtype, loops::identity_of(inst.op, dtype));
   for (int32_t k = 0; k < copies; ++k) a.value.push_back(e_.copy(identity, dtype));
   a.position = a.outer = -1;
   if (is_extremum(inst.op) || inst.op == OpCode::scan_max || inst.op == OpCode::scan_min)
@@ -205,10 +205,11 @@ void Passes::update(ValueId id, int32_t copy) {
   const DType dtype = flat_.body[inst.args[0]].dtype;
   Var v = e_.value(inst.args[0]);
   if (e_.partial() && layout_.along == VectorAlong::reduction)
-    v = e_.compute(OpCode::where, dtype, {e_.tail(), v, e_.constant(dtype, identity_of(inst.op, dtype))});
+    v = e_.compute(OpCode::where, dtype,
+                   {e_.tail(), v, e_.constant(dtype, loops::identity_of(inst.op, dtype))});
   const Var acc = accumulators_.at(id).value[copy];
   // A maximum looks for NaN in its first operand: not in the one that the next step waits for.
-  e_.assign(acc, e_.compute(fold_of(inst.op), dtype, {v, acc}));
+  e_.assign(acc, e_.compute(loops::fold_of(inst.op), dtype, {v, acc}));
 }
 
 /// Replaces (value, position) by the new value where that is more extreme, the first NaN, or equal and
@@ -257,15 +258,16 @@ void Passes::scan(ValueId id) {
   Var next = -1, position = -1;
   if (layout_.along == VectorAlong::reduction) {
     // Through the lanes, and on from what came before; the last lane goes on.
-    const Var in = e_.partial() ? e_.compute(OpCode::where, dtype,
-                                             {e_.tail(), v, e_.constant(dtype, identity_of(inst.op, dtype))})
-                                : v;
+    const Var in = e_.partial()
+                       ? e_.compute(OpCode::where, dtype,
+                                    {e_.tail(), v, e_.constant(dtype, loops::identity_of(inst.op, dtype))})
+                       : v;
     next = e_.define({.action = Action::prefix, .op = inst.op, .dtype = dtype, .args = {old, in}});
     e_.assign(old, e_.define({.action = Action::last_lane, .dtype = dtype, .args = {next}}));
     return bind_results(id, next, -1);
   }
   if (inst.op == OpCode::scan_sum || inst.op == OpCode::scan_prod) {
-    next = e_.compute(fold_of(inst.op), dtype, {old, v});
+    next = e_.compute(loops::fold_of(inst.op), dtype, {old, v});
   } else if (inst.op == OpCode::scan_logaddexp) {
     next = e_.compute(OpCode::scan_logaddexp, dtype, {old, v});
   } else {
@@ -311,7 +313,7 @@ void Passes::finish(ValueId id) {
   while (parts.size() > 1) {
     std::vector<Var> half;
     for (size_t k = 0; k + 1 < parts.size(); k += 2)
-      half.push_back(e_.compute(fold_of(inst.op), dtype, {parts[k], parts[k + 1]}));
+      half.push_back(e_.compute(loops::fold_of(inst.op), dtype, {parts[k], parts[k + 1]}));
     parts = half;
   }
   e_.bind(id, across(Action::horizontal, {parts[0]}));
@@ -393,7 +395,7 @@ void Passes::pass(int32_t p) {
   };
   auto reset = [&] {
     long_sums([&](Accumulator& a, DType dtype) {
-      const Var zero = e_.constant(dtype, identity_of(OpCode::reduce_sum, dtype));
+      const Var zero = e_.constant(dtype, loops::identity_of(OpCode::reduce_sum, dtype));
       for (Var v : a.value) e_.assign(v, zero);
     });
   };
@@ -422,7 +424,7 @@ bool Passes::folds_nothing(const Rows& rows) const {
     if (is_extremum(inst.op)) return false;
     ValueId v = inst.args[0];
     while (assumed_.chosen(flat_.body[v]) >= 0) v = assumed_.chosen(flat_.body[v]);
-    const loops::Constant identity = identity_of(inst.op, flat_.body[inst.args[0]].dtype);
+    const loops::Constant identity = loops::identity_of(inst.op, flat_.body[inst.args[0]].dtype);
     return flat_.body[v].op == OpCode::constant && flat_.body[v].constant.bits == identity.bits;
   };
   const auto has_effect = [&](ValueId id) {
@@ -467,7 +469,7 @@ void Passes::emit(ValueId id) {
   if (!on) return e_.emit(id);
   if (*on) return e_.emit_unmasked(id);
   if (inst.op == OpCode::load)
-    e_.bind(id, e_.constant(inst.dtype, identity_of(OpCode::reduce_sum, inst.dtype)));
+    e_.bind(id, e_.constant(inst.dtype, loops::identity_of(OpCode::reduce_sum, inst.dtype)));
 }
 
 void Passes::vector_rows(int32_t p, const Ids& ids, const Ids& reduce, int32_t n, Expr lo, Expr hi) {
@@ -633,7 +635,8 @@ void Passes::fill(int32_t array, ValueId id, Expr lo, Expr hi) {
   const DType dtype = flat_.body[flat_.body[id].args[0]].dtype;
   const Symbol v = layout_.vector;
   e_.loop(v, lo, hi, layout_.lanes, [&] {
-    e_.store_array(array, dtype, Expr(v) - lo, e_.constant(dtype, identity_of(flat_.body[id].op, dtype)));
+    e_.store_array(array, dtype, Expr(v) - lo,
+                   e_.constant(dtype, loops::identity_of(flat_.body[id].op, dtype)));
   });
 }
 
@@ -773,7 +776,7 @@ void Passes::block_rows(const Ids& ids, const Ids& reduce, Expr lo, Expr hi, int
     }
     e_.shift(last, 0);
     for (auto& [id, values] : parts) {
-      const OpCode fold = fold_of(flat_.body[id].op);
+      const OpCode fold = loops::fold_of(flat_.body[id].op);
       const DType dtype = operand_dtype(id);
       const Var acc = accumulators_.at(id).value[0];
       // Rows are added in their order, as where accumulators stay in registers: what a sum is does not depend

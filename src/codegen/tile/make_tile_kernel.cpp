@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <map>
 
-#include "codegen/kernel/emitter.h"
 #include "codegen/tile/tiling.h"
 #include "loops/analysis.h"
+#include "loops/fold.h"
 #include "schedule/forms.h"
 #include "support/check.h"
 
@@ -44,7 +44,14 @@ class TileBuilder {
       for (ValueId id : needed_by(flat_.body, roots([](ValueId) { return true; }))) emit(id);
       return;
     }
-    for (int32_t p = 0; p < flat_.passes; ++p) pass(p);
+    last_pass_.assign(flat_.body.size(), -1);
+    std::vector<std::vector<ValueId>> needed;
+    for (int32_t p = 0; p < flat_.passes; ++p) {
+      needed.push_back(needed_by(flat_.body, pass_roots(p)));
+      for (ValueId id : needed.back())
+        if (flat_.over_reduction[id]) last_pass_[id] = p;
+    }
+    for (int32_t p = 0; p < flat_.passes; ++p) pass(p, needed[static_cast<size_t>(p)]);
     for (ValueId id : needed_by(flat_.body, roots([&](ValueId i) { return !flat_.over_reduction[i]; })))
       if (!flat_.over_reduction[id]) emit(id);
   }
@@ -241,16 +248,8 @@ class TileBuilder {
     }
     if (repeated || !in_order) return Eviction::last;
     if (kernel_.form == TileForm::pointwise) return Eviction::none;
-    return kernel_.form == TileForm::looped && read_again(id) ? Eviction::last : Eviction::first;
-  }
-
-  /// A value over the reduction that more than one pass needs is loaded in each.
-  bool read_again(ValueId id) const {
-    for (int32_t later = current_pass_ + 1; later < flat_.passes; ++later) {
-      const auto ids = needed_by(flat_.body, pass_roots(later));
-      if (std::find(ids.begin(), ids.end(), id) != ids.end() && flat_.over_reduction[id]) return true;
-    }
-    return false;
+    return kernel_.form == TileForm::looped && last_pass_[id] > current_pass_ ? Eviction::last
+                                                                              : Eviction::first;
   }
 
   /// Axes along which an address varies.
@@ -299,8 +298,6 @@ class TileBuilder {
 
   // Reductions
 
-  int32_t results(OpCode op) const { return loops::result_count(op); }
-
   std::vector<TileVar> broadcast_operands(const Inst& inst) {
     std::vector<TileVar> blocks;
     for (ValueId a : inst.args)
@@ -322,7 +319,7 @@ class TileBuilder {
                         .args = {block},
                         .along = all_,
                         .masks = masked_,
-                        .number = identity_of(inst.op, operand_dtype)});
+                        .number = loops::identity_of(inst.op, operand_dtype)});
     }
     finish(id, std::move(blocks), {});
   }
@@ -337,7 +334,7 @@ class TileBuilder {
                        .args = std::move(blocks),
                        .carried = std::move(carried),
                        .along = along_[id]},
-                      results(inst.op));
+                      loops::result_count(inst.op));
   }
 
   void emit_scan(ValueId id) {
@@ -350,8 +347,8 @@ class TileBuilder {
                        .args = std::move(blocks),
                        .carried = accumulators_[id],
                        .along = along_[id],
-                       .number = identity_of(inst.op, inst.dtype)},
-                      results(inst.op));
+                       .number = loops::identity_of(inst.op, inst.dtype)},
+                      loops::result_count(inst.op));
   }
 
   // Passes of a looped kernel
@@ -372,11 +369,10 @@ class TileBuilder {
     return found;
   }
 
-  void pass(int32_t p) {
+  /// `ids`: what the pass needs.
+  void pass(int32_t p, const std::vector<ValueId>& ids) {
+    if (ids.empty()) return;
     current_pass_ = p;
-    const std::vector<ValueId> wanted = pass_roots(p);
-    if (wanted.empty()) return;
-    const std::vector<ValueId> ids = needed_by(flat_.body, wanted);
     const std::vector<ValueId> folds = pass_folds(p);
     auto is_fold = [&](ValueId id) { return std::find(folds.begin(), folds.end(), id) != folds.end(); };
     for (ValueId id : ids)
@@ -401,12 +397,12 @@ class TileBuilder {
     const Inst& inst = flat_.body[id];
     const DType dtype = flat_.body[inst.args[0]].dtype;
     const bool scan = loops::info(inst.op).kind == OpKind::scan;
-    const int32_t count = results(inst.op);
+    const int32_t count = loops::result_count(inst.op);
     const TileVar first = define({.action = TileAction::start,
                                   .op = inst.op,
                                   .dtype = dtype,
                                   .along = scan ? static_cast<AxisSet>(all_ & ~kReduction) : all_,
-                                  .number = identity_of(inst.op, dtype),
+                                  .number = loops::identity_of(inst.op, dtype),
                                   .count = count},
                                  count);
     accumulators_[id].clear();
@@ -423,7 +419,7 @@ class TileBuilder {
             .carried = accumulators_[id],
             .along = all_,
             .masks = masked_},
-           results(inst.op));
+           loops::result_count(inst.op));
   }
 
   const loops::Program& program_;
@@ -438,6 +434,7 @@ class TileBuilder {
   AxisSet masked_ = 0, all_ = 0;
   TileVar next_var_ = 0;
   int32_t current_pass_ = 0;
+  std::vector<int32_t> last_pass_;  // of a looped kernel, in which a value over the reduction is computed
 };
 
 std::vector<Symbol> size_symbols(const TileKernel& kernel) {

@@ -4,13 +4,13 @@
 #include <bit>
 #include <set>
 
+#include "loops/analysis.h"
 #include "support/check.h"
 
 namespace stax::codegen {
 
 using loops::Inst;
 using loops::OpCode;
-using loops::OpKind;
 
 namespace {
 
@@ -18,10 +18,6 @@ namespace {
 constexpr int64_t kFullLine = 8;
 /// Longest reductions that one block covers: along memory, and across it, where blocks are wide in x.
 constexpr int64_t kPersistentInner = 1024, kPersistentOther = 64;
-
-bool is_access(const Inst& inst) {
-  return inst.op == OpCode::load || loops::info(inst.op).kind == OpKind::store;
-}
 
 int64_t round_up_to_power_of_two(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
@@ -38,7 +34,7 @@ std::vector<WeighedAccess> accesses(const loops::Program& program, const schedul
                                     const FlatGroup& flat, const Sizes& sizes) {
   std::vector<WeighedAccess> found;
   for (const Inst& inst : flat.body) {
-    if (!is_access(inst) || !inst.indirect.empty()) continue;
+    if (!loops::accesses_memory(inst) || !inst.indirect.empty()) continue;
     double points = 1;
     for (size_t k = 0; k < group.ranges.size(); ++k) {
       if (inst.index.contains(Symbol{SymbolKind::index, static_cast<int32_t>(k)}))
