@@ -180,36 +180,26 @@ def cumlogaddexp(a, dim):
 
 
 @triton.jit
-def _later_larger(a, i, b, j):
+def later_larger(a, i, b, j):
     """The later of equal values, NaN before numbers."""
     take = (b >= a) | (b != b)
     return tl.where(take, b, a), tl.where(take, j, i)
 
 
 @triton.jit
-def _later_smaller(a, i, b, j):
+def later_smaller(a, i, b, j):
     take = (b <= a) | (b != b)
     return tl.where(take, b, a), tl.where(take, j, i)
 
 
 @triton.jit
 def cummax(value, index, dim):
-    return tl.associative_scan((value, index), dim, _later_larger)
+    return tl.associative_scan((value, index), dim, later_larger)
 
 
 @triton.jit
 def cummin(value, index, dim):
-    return tl.associative_scan((value, index), dim, _later_smaller)
-
-
-@triton.jit
-def later_maximum(value, position, new, index):
-    return _later_larger(value, position, new, index)
-
-
-@triton.jit
-def later_minimum(value, position, new, index):
-    return _later_smaller(value, position, new, index)
+    return tl.associative_scan((value, index), dim, later_smaller)
 
 
 @triton.jit

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "codegen/cpp/prelude.h"
+#include "codegen/pattern.h"
 #include "support/check.h"
 
 namespace stax::codegen {
@@ -110,20 +111,6 @@ constexpr Row kRows[] = {
 #undef UNARY_FLOAT
 #undef BINARY_FLOAT
 
-std::string fill_in(std::string_view pattern, std::string_view type, const std::vector<std::string>& args) {
-  std::string out;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '$') {
-      out += pattern[i];
-    } else if (pattern[++i] == 'T') {
-      out += type;
-    } else {
-      out += args.at(static_cast<size_t>(pattern[i] - '0'));
-    }
-  }
-  return out;
-}
-
 std::string spell_bitcast(DType dtype, DType from, const std::string& arg) {
   STAX_ASSERT(itemsize(dtype) == itemsize(from), "bitcast from {} to {}", name(from), name(dtype));
   if (dtype == from) return arg;
@@ -144,7 +131,9 @@ std::string spell(OpCode op, DType dtype, DType from, const std::vector<std::str
                           : is_floating_point(dtype) ? row.floats
                                                      : row.integers;
     STAX_ASSERT(pattern != kNone, "{} does not exist for {}", loops::info(op).name, name(dtype));
-    return fill_in(pattern, compute_token(dtype), args);
+    return fill_pattern(pattern, [&](char c) {
+      return c == 'T' ? std::string(compute_token(dtype)) : args.at(static_cast<size_t>(c - '0'));
+    });
   }
   STAX_ASSERT(false, "{} is not a function of values", loops::info(op).name);
 }

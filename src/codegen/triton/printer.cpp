@@ -415,7 +415,7 @@ class TritonPrinter {
     if (position && s.carried.empty())
       args.push_back(fmt::format("tl.broadcast_to(rindex, {})", shape(all())));
     if (position && !s.carried.empty()) std::swap(args[0], args[1]);
-    const std::string call = fill_pattern(fold.reduce, args, {}, dimension());
+    const std::string call = spell_fold(fold.reduce, args, {}, dimension());
     const int32_t count = loops::result_count(s.op);
     if (count == 1) {
       const bool rounds = s.carried.empty() || s.dtype == DType::boolean;
@@ -458,7 +458,7 @@ class TritonPrinter {
 
   void accumulate(const TileStatement& s) {
     const std::vector<std::string> carried = vars(s.carried);
-    std::string call = fill_pattern(triton_fold(s.op).combine, vars(s.args), carried, dimension());
+    std::string call = spell_fold(triton_fold(s.op).combine, vars(s.args), carried, dimension());
     const auto count = static_cast<int32_t>(carried.size());
     line("{} = {}", results(s.out, count), call);
     const std::string on = mask(s);
@@ -476,10 +476,10 @@ class TritonPrinter {
     const int32_t count = loops::result_count(s.op);
     if (count == 2) args.push_back(fmt::format("tl.broadcast_to(rindex, {}).to(tl.int64)", shape(all())));
     const TritonFold& fold = triton_fold(s.op);
-    line("{} = {}", results(s.out, count), fill_pattern(fold.reduce, args, {}, dimension()));
+    line("{} = {}", results(s.out, count), spell_fold(fold.reduce, args, {}, dimension()));
     if (s.carried.empty()) return;
     line("{} = {}", results(s.out, count),
-         fill_pattern(fold.combine, vars({s.out, s.out + count - 1}), vars(s.carried), dimension()));
+         spell_fold(fold.combine, vars({s.out, s.out + count - 1}), vars(s.carried), dimension()));
     for (int32_t k = 0; k < count; ++k)
       line("{} = triton_helpers.last({}, {})", var(s.carried[static_cast<size_t>(k)]), var(s.out + k),
            dimension());

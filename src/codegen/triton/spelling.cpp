@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "codegen/pattern.h"
 #include "loops/constant_text.h"
 #include "support/check.h"
 
@@ -126,28 +127,28 @@ constexpr Row kRows[] = {
 #undef COMPARE
 
 constexpr TritonFold kFolds[] = {
-    {OpCode::reduce_sum, "($a0 + $0)", "tl.sum($0, $d)"},
-    {OpCode::reduce_prod, "($a0 * $0)", "triton_helpers.prod($0, $d)"},
-    {OpCode::reduce_max, "triton_helpers.maximum($a0, $0)", "triton_helpers.max2($0, $d)"},
-    {OpCode::reduce_min, "triton_helpers.minimum($a0, $0)", "triton_helpers.min2($0, $d)"},
-    {OpCode::reduce_any, "($a0 | $0)", "triton_helpers.any($0, $d)"},
-    {OpCode::reduce_all, "($a0 & $0)", "triton_helpers.all($0, $d)"},
-    {OpCode::reduce_xor, "($a0 ^ $0)", "triton_helpers.xor($0, $d)"},
-    {OpCode::reduce_argmax, "triton_helpers.maximum_with_index($a0, $a1, rindex, $0)",
+    {OpCode::reduce_sum, "($A + $0)", "tl.sum($0, $d)"},
+    {OpCode::reduce_prod, "($A * $0)", "triton_helpers.prod($0, $d)"},
+    {OpCode::reduce_max, "triton_helpers.maximum($A, $0)", "triton_helpers.max2($0, $d)"},
+    {OpCode::reduce_min, "triton_helpers.minimum($A, $0)", "triton_helpers.min2($0, $d)"},
+    {OpCode::reduce_any, "($A | $0)", "triton_helpers.any($0, $d)"},
+    {OpCode::reduce_all, "($A & $0)", "triton_helpers.all($0, $d)"},
+    {OpCode::reduce_xor, "($A ^ $0)", "triton_helpers.xor($0, $d)"},
+    {OpCode::reduce_argmax, "triton_helpers.maximum_with_index($A, $B, rindex, $0)",
      "triton_helpers.max_with_index($0, $1, $d)"},
-    {OpCode::reduce_argmin, "triton_helpers.minimum_with_index($a0, $a1, rindex, $0)",
+    {OpCode::reduce_argmin, "triton_helpers.minimum_with_index($A, $B, rindex, $0)",
      "triton_helpers.min_with_index($0, $1, $d)"},
-    {OpCode::reduce_welford, "triton_helpers.welford_step($a0, $a1, $a2, $0)",
+    {OpCode::reduce_welford, "triton_helpers.welford_step($A, $B, $C, $0)",
      "triton_helpers.welford($0, $1, $2, $d)"},
-    {OpCode::reduce_welford_combine, "triton_helpers.welford_merge($a0, $a1, $a2, $0, $1, $2)",
+    {OpCode::reduce_welford_combine, "triton_helpers.welford_merge($A, $B, $C, $0, $1, $2)",
      "triton_helpers.welford($0, $1, $2, $d)"},
-    {OpCode::reduce_softmax, "triton_helpers.softmax_step($a0, $a1, $0)",
+    {OpCode::reduce_softmax, "triton_helpers.softmax_step($A, $B, $0)",
      "triton_helpers.softmax_merge($0, $1, $d)"},
-    {OpCode::scan_sum, "($a0 + $0)", "tl.cumsum($0, $d)"},
-    {OpCode::scan_prod, "($a0 * $0)", "tl.cumprod($0, $d)"},
-    {OpCode::scan_logaddexp, "triton_helpers.logaddexp($a0, $0)", "triton_helpers.cumlogaddexp($0, $d)"},
-    {OpCode::scan_max, "triton_helpers.later_maximum($a0, $a1, $0, $1)", "triton_helpers.cummax($0, $1, $d)"},
-    {OpCode::scan_min, "triton_helpers.later_minimum($a0, $a1, $0, $1)", "triton_helpers.cummin($0, $1, $d)"},
+    {OpCode::scan_sum, "($A + $0)", "tl.cumsum($0, $d)"},
+    {OpCode::scan_prod, "($A * $0)", "tl.cumprod($0, $d)"},
+    {OpCode::scan_logaddexp, "triton_helpers.logaddexp($A, $0)", "triton_helpers.cumlogaddexp($0, $d)"},
+    {OpCode::scan_max, "triton_helpers.later_larger($A, $B, $0, $1)", "triton_helpers.cummax($0, $1, $d)"},
+    {OpCode::scan_min, "triton_helpers.later_smaller($A, $B, $0, $1)", "triton_helpers.cummin($0, $1, $d)"},
 };
 
 std::string spell_cast(DType dtype, DType from, const std::string& arg) {
@@ -161,21 +162,13 @@ std::string spell_cast(DType dtype, DType from, const std::string& arg) {
 
 }  // namespace
 
-std::string fill_pattern(std::string_view pattern, const std::vector<std::string>& args,
-                         const std::vector<std::string>& carried, int dimension) {
-  std::string out;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '$') {
-      out += pattern[i];
-    } else if (pattern[++i] == 'd') {
-      out += std::to_string(dimension);
-    } else if (pattern[i] == 'a') {
-      out += carried.at(static_cast<size_t>(pattern[++i] - '0'));
-    } else {
-      out += args.at(static_cast<size_t>(pattern[i] - '0'));
-    }
-  }
-  return out;
+std::string spell_fold(const char* pattern, const std::vector<std::string>& args,
+                       const std::vector<std::string>& carried, int dimension) {
+  return fill_pattern(pattern, [&](char c) {
+    if (c == 'd') return std::to_string(dimension);
+    const bool accumulator = c >= 'A' && c <= 'C';
+    return accumulator ? carried.at(static_cast<size_t>(c - 'A')) : args.at(static_cast<size_t>(c - '0'));
+  });
 }
 
 std::string triton_dtype(DType dtype) {
@@ -202,7 +195,7 @@ std::string spell_triton(OpCode op, DType dtype, DType from, const std::vector<s
                           : is_floating_point(from) ? row.f32
                                                     : row.integers;
     STAX_ASSERT(pattern != kNone, "{} does not exist for {}", loops::info(op).name, name(from));
-    return fill_pattern(pattern, args, {}, 0);
+    return fill_pattern(pattern, [&](char c) { return args.at(static_cast<size_t>(c - '0')); });
   }
   STAX_ASSERT(false, "{} is not a function of values", loops::info(op).name);
 }

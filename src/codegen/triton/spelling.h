@@ -20,13 +20,13 @@ std::string spell_triton(loops::OpCode op, DType dtype, DType from, const std::v
 /// How a reduction is spelled; $0, $1, ... are blocks or accumulators.
 struct TritonFold {
   loops::OpCode op;
-  const char* combine;  // accumulators $a0, $a1, ... and values $0, $1, ... to the new accumulators
+  const char* combine;  // accumulators $A, $B, $C and values $0, $1, ... to the new accumulators
   const char* reduce;   // blocks $0, $1, ... along dimension $d
 };
 const TritonFold& triton_fold(loops::OpCode op);
 
-/// `pattern` with $0, $1, ... replaced by `args` and $a0, $a1, ... by `carried`, $d by `dimension`.
-std::string fill_pattern(std::string_view pattern, const std::vector<std::string>& args,
-                         const std::vector<std::string>& carried, int dimension);
+/// One of the two, filled in.
+std::string spell_fold(const char* pattern, const std::vector<std::string>& args,
+                       const std::vector<std::string>& carried, int dimension);
 
 }  // namespace stax::codegen
