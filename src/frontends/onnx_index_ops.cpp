@@ -138,7 +138,7 @@ Result compress(const NodeCall& call) {
   return {op("index_select", {x, axis, positions})};
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kIndexRows[] = {
     {"Gather", 1, gather},
     {"GatherElements", 11, gather_elements},
     {"GatherND", 11, gather_nd},
@@ -154,7 +154,7 @@ constexpr OpRow kRows[] = {
 }  // namespace
 
 std::span<const OpRow> index_rows() {
-  return kRows;
+  return kIndexRows;
 }
 
 }  // namespace stax::onnx::ops

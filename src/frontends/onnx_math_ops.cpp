@@ -198,7 +198,7 @@ Result einsum(const NodeCall& call) {
   return {op("einsum", {call.text("equation", ""), list(call.all())})};
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kMathRows[] = {
     {"Abs", 1, unary<"abs">},
     {"Neg", 1, unary<"neg">},
     {"Exp", 1, unary<"exp">},
@@ -280,7 +280,7 @@ constexpr OpRow kRows[] = {
 }  // namespace
 
 std::span<const OpRow> math_rows() {
-  return kRows;
+  return kMathRows;
 }
 
 }  // namespace stax::onnx::ops

@@ -379,7 +379,7 @@ Result dropout(const NodeCall& call) {
   return results;
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kNetworkRows[] = {
     {"Conv", 1, convolution},
     {"ConvTranspose", 1, transposed_convolution},
     {"MaxPool", 1, max_pool},
@@ -402,7 +402,7 @@ constexpr OpRow kRows[] = {
 }  // namespace
 
 std::span<const OpRow> network_rows() {
-  return kRows;
+  return kNetworkRows;
 }
 
 }  // namespace stax::onnx::ops

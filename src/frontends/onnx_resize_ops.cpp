@@ -151,7 +151,7 @@ std::vector<Tensor> resize(const NodeCall& call) {
   return {whole ? op("to", {x, dtype}) : x};
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kResizeRows[] = {
     {"Resize", 10, resize},
     {"Upsample", 7, resize},
 };
@@ -159,7 +159,7 @@ constexpr OpRow kRows[] = {
 }  // namespace
 
 std::span<const OpRow> resize_rows() {
-  return kRows;
+  return kResizeRows;
 }
 
 }  // namespace stax::onnx::ops

@@ -322,7 +322,7 @@ Result space_to_depth(const NodeCall& call) {
   return {op("reshape", {apart, list(Exprs{n, c * block * block, rows, columns})})};
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kShapeRows[] = {
     {"Shape", 1, shape_alone},
     {"Size", 1, shape_alone},
     {"Reshape", 1, reshape},
@@ -348,7 +348,7 @@ constexpr OpRow kRows[] = {
 }  // namespace
 
 std::span<const OpRow> shape_rows() {
-  return kRows;
+  return kShapeRows;
 }
 
 }  // namespace stax::onnx::ops

@@ -362,19 +362,19 @@ struct Row {
   std::string_view name;
   Sizes (*run)(const NodeCall&);
 };
-constexpr Row kRows[] = {{"Shape", shape},
-                         {"Size", element_count},
-                         {"Floor", floor_of},
-                         {"Ceil", ceil_of},
-                         {"Neg", negative},
-                         {"Abs", absolute},
-                         {"Not", inverse},
-                         {"Cast", cast},
-                         {"Where", where},
-                         {"ReduceSum", reduce<&kBinary[0]>},
-                         {"ReduceProd", reduce<&kBinary[2]>},
-                         {"ReduceMin", reduce<&kBinary[5]>},
-                         {"ReduceMax", reduce<&kBinary[6]>}};
+constexpr Row kSizeRows[] = {{"Shape", shape},
+                             {"Size", element_count},
+                             {"Floor", floor_of},
+                             {"Ceil", ceil_of},
+                             {"Neg", negative},
+                             {"Abs", absolute},
+                             {"Not", inverse},
+                             {"Cast", cast},
+                             {"Where", where},
+                             {"ReduceSum", reduce<&kBinary[0]>},
+                             {"ReduceProd", reduce<&kBinary[2]>},
+                             {"ReduceMin", reduce<&kBinary[5]>},
+                             {"ReduceMax", reduce<&kBinary[6]>}};
 
 template <class Table>
 auto find(const Table& table, std::string_view name) -> decltype(&table[0]) {
@@ -394,7 +394,7 @@ std::optional<std::vector<SizeTensor>> run_on_sizes(const OpRow& op_row, const N
   }
   Sizes result;
   if (const BinaryRow* binary = find(kBinary, op_row.name)) result = fold(*binary, call);
-  if (const Row* row = find(kRows, op_row.name)) result = row->run(call);
+  if (const Row* row = find(kSizeRows, op_row.name)) result = row->run(call);
   if (!result) return std::nullopt;
   std::vector<SizeTensor> results;
   results.push_back(std::move(*result));

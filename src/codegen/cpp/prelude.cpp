@@ -134,6 +134,10 @@ std::string expand(std::string_view text, std::string_view token, int lanes) {
   return result;
 }
 
+std::string gcc_or(std::string_view gcc, std::string_view other) {
+  return fmt::format("\n#ifdef __clang__\n{}\n#else\n{}\n#endif\n", other, gcc);
+}
+
 std::string per_lane(int lanes, std::string_view item, std::string_view separator) {
   std::string result;
   for (int lane = 0; lane < lanes; ++lane) {

@@ -7,10 +7,6 @@ namespace stax::codegen {
 
 namespace {
 
-std::string gcc_or(std::string_view gcc, std::string_view other) {
-  return fmt::format("\n#ifdef __clang__\n{}\n#else\n{}\n#endif\n", other, gcc);
-}
-
 /// float16 to float32 by F16C or AVX-512; otherwise on the bits, with the exponent rebased by a product that
 /// is exact for subnormal numbers too.
 std::string widen_f16(const VectorShape& shape) {

@@ -18,10 +18,6 @@ std::string_view native(const VectorShape& shape, std::string_view token) {
   return "no";
 }
 
-std::string gcc_or(std::string_view gcc, std::string_view other) {
-  return fmt::format("\n#ifdef __clang__\n{}\n#else\n{}\n#endif\n", other, gcc);
-}
-
 std::string call_per_lane(int lanes, std::string_view function, std::string_view arguments) {
   return fmt::format("return (v$T){{{}}};", per_lane(lanes, fmt::format("{}({})", function, arguments)));
 }

@@ -7,11 +7,6 @@ namespace stax::codegen {
 
 namespace {
 
-/// Text under GCC, other text under other compilers, which lack GCC's names of the instructions.
-std::string gcc_or(std::string_view gcc, std::string_view other) {
-  return fmt::format("\n#ifdef __clang__\n{}\n#else\n{}\n#endif\n", other, gcc);
-}
-
 constexpr std::string_view kInsnSuffix[9] = {"", "qi", "hi", "", "si", "", "", "", "di"};
 constexpr std::string_view kInsnElement[9] = {"", "char", "short", "", "int", "", "", "", "long long"};
 bool is_register(int bytes) {

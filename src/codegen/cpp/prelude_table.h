@@ -32,6 +32,9 @@ std::string expand(std::string_view text, std::string_view token, int lanes);
 /// "f(0), f(1), ..." for N lanes, with `#` in `item` replaced by the lane.
 std::string per_lane(int lanes, std::string_view item, std::string_view separator = ", ");
 
+/// `gcc` under GCC, `other` under other compilers, which lack GCC's names of the instructions.
+std::string gcc_or(std::string_view gcc, std::string_view other);
+
 /// Collects snippets: name -> text. What a snippet calls is read off its text, so no list can go stale. A
 /// kernel uses few of the functions there are, so a text is made when its name is looked up, and what exists
 /// once a token is entered when a name of that token is.
