@@ -9,20 +9,20 @@ namespace stax {
 namespace {
 
 using T = Tensor;
-using F = std::function<T(const T&, const T&)>;
+using Binary = std::function<T(const T&, const T&)>;
 using indexing::None;
 using indexing::Slice;
 
-struct SizeCase {
+struct ExportedCase {
   const char* name;
-  F function;
+  Binary function;
   /// Sizes 0 to 9 at which both arguments may be alike and the program may refuse, though eager evaluation
   /// does not: the function does something else there.
   std::vector<int64_t> refused = {};
 };
 
 /// x is (n, 3), y is (m, 3); n and m are declared apart.
-std::vector<SizeCase> cases() {
+std::vector<ExportedCase> cases() {
   return {
       {"pointwise", [](const T& x, const T& y) { return x * 2 - y; }},
       {"row sum", [](const T& x, const T&) { return x.sum(-1); }},
@@ -96,7 +96,7 @@ void expect_close(const T& got, const T& expected) {
 class ExportSizes : public testing::TestWithParam<size_t> {};
 
 TEST_P(ExportSizes, AgreeWithEagerEvaluationOrAreRefused) {
-  const SizeCase c = cases()[GetParam()];
+  const ExportedCase c = cases()[GetParam()];
   SCOPED_TRACE(c.name);
   for (const bool shared : {true, false}) {
     const Dim n("n", {.max = 9}), m("m", {.max = 9});
