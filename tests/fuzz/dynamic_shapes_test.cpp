@@ -377,7 +377,9 @@ TEST_P(DynamicShapes, ArtifactsAgreeWithEagerModeWhereTheirGuardsHold) {
   }
   fmt::print("{} artifacts served {} shapes\n", artifacts, checked);
   // Most functions have artifacts that serve more than the shape they were made for.
-  if (count >= 100) EXPECT_GT(static_cast<int64_t>(served), (end - begin) / 2);
+  if (count >= 100) {
+    EXPECT_GT(static_cast<int64_t>(served), (end - begin) / 2);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shards, DynamicShapes, ::testing::Range<int64_t>(0, kShards));

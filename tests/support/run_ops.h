@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -19,6 +20,8 @@
 #include "support/check.h"
 
 namespace stax::testing {
+
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// A strided array that owns its memory; element 0 is the first one of `data`.
 struct Array {

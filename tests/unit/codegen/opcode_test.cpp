@@ -148,7 +148,7 @@ bool gives_bool(OpCode op) {
 }
 
 template <class T>
-double ulps(T got, Real want) {
+double opcode_ulps(T got, Real want) {
   const T rounded = static_cast<T>(want);
   if (std::isnan(got) || std::isnan(rounded)) return std::isnan(got) == std::isnan(rounded) ? 0 : INFINITY;
   if (got == rounded) return 0;
@@ -200,7 +200,7 @@ void check_floats(const char* dtype, double scale) {
       const bool predicate = gives_bool(row.op);
       const T got =
           predicate ? static_cast<T>(reinterpret_cast<const uint8_t*>(out[k].data())[i]) : out[k][i];
-      const double error = ulps<T>(got, want);
+      const double error = opcode_ulps<T>(got, want);
       if (error <= (predicate ? 0 : std::max(row.ulp > 1 ? row.ulp * scale : row.ulp, 0.0))) continue;
       ++failures;
       ADD_FAILURE() << info(row.op).name << "(" << a[i] << ", " << b[i] << ") = " << got << ", not "

@@ -9,7 +9,7 @@
 namespace stax::codegen {
 namespace {
 
-constexpr std::string_view kSplitSum = R"(
+constexpr std::string_view kPlannedSum = R"(
 buffer in0 float32 [64, 16384] input
 buffer out0 float32 [64] output
 buffer buf0 float32 [64, 2] intermediate
@@ -25,7 +25,7 @@ node op1 "sum" [i0 < 64] [r0 < 2]
 )";
 
 TEST(Plan, PrintsLikeAWrapper) {
-  const loops::Program p = loops::parse_program(kSplitSum);
+  const loops::Program p = loops::parse_program(kPlannedSum);
   const schedule::Schedule s = schedule::make_schedule(p, {});
   ASSERT_EQ(s.groups.size(), 2u);
   const Plan plan =
@@ -80,7 +80,7 @@ external op0 "mm" "mm"
 }
 
 TEST(Plan, NeedsOneKernelForEachGroup) {
-  const loops::Program p = loops::parse_program(kSplitSum);
+  const loops::Program p = loops::parse_program(kPlannedSum);
   EXPECT_THROW(make_plan(p, schedule::make_schedule(p, {}), {}), InternalError);
 }
 

@@ -19,7 +19,7 @@ using ::testing::Pointwise;
 using Exprs = std::vector<Expr>;
 using Values = std::vector<double>;
 
-Array row(const Values& values, DType dtype = DType::float32) {
+Array values_row(const Values& values, DType dtype = DType::float32) {
   return array(dtype, {1, 1, static_cast<int64_t>(values.size())}, values);
 }
 Values resize(const Array& x, const Exprs& size, const char* mode, NamedArgs more = {}) {
@@ -32,7 +32,7 @@ auto near(const Values& values) {
 
 TEST(Interpolate, NearestTakesTheSampleBelow) {
   for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::uint8}) {
-    const Array x = row({1, 2, 3, 4}, dtype);
+    const Array x = values_row({1, 2, 3, 4}, dtype);
     EXPECT_THAT(resize(x, {8}, "nearest"), ElementsAre(1, 1, 2, 2, 3, 3, 4, 4)) << name(dtype);
     EXPECT_THAT(resize(x, {3}, "nearest"), ElementsAre(1, 2, 3)) << name(dtype);
     EXPECT_THAT(resize(x, {3}, "nearest-exact"), ElementsAre(1, 3, 4)) << name(dtype);
@@ -41,17 +41,17 @@ TEST(Interpolate, NearestTakesTheSampleBelow) {
 
 TEST(Interpolate, NearestRoundsCoordinatesInFloat32) {
   // 41 * float32(2 / 82) is just below 1, so PyTorch reads sample 0 there.
-  const Values y = resize(row({0, 1}), {82}, "nearest");
+  const Values y = resize(values_row({0, 1}), {82}, "nearest");
   EXPECT_EQ(y[41], 0);
   EXPECT_EQ(y[42], 1);
 }
 
 TEST(Interpolate, LinearWeighsTwoNeighbours) {
-  const Array x = row({0, 10});
+  const Array x = values_row({0, 10});
   EXPECT_THAT(resize(x, {4}, "linear"), near({0, 2.5, 7.5, 10}));
   EXPECT_THAT(resize(x, {4}, "linear", {{"align_corners", true}}), near({0, 10.0 / 3, 20.0 / 3, 10}));
   EXPECT_THAT(resize(x, {1}, "linear", {{"align_corners", true}}), near({0}));
-  EXPECT_THAT(resize(row({0, 10}, DType::float64), {4}, "linear"), near({0, 2.5, 7.5, 10}));
+  EXPECT_THAT(resize(values_row({0, 10}, DType::float64), {4}, "linear"), near({0, 2.5, 7.5, 10}));
 }
 
 // From the rule in NumPy: columns, then rows; weights of 16 bits with a sign; each pass rounds.
@@ -79,11 +79,11 @@ TEST(Interpolate, BicubicWeighsFourNeighbours) {
 }
 
 TEST(Interpolate, AreaAverages) {
-  EXPECT_THAT(resize(row({1, 3, 5, 7}), {2}, "area"), near({2, 6}));
+  EXPECT_THAT(resize(values_row({1, 3, 5, 7}), {2}, "area"), near({2, 6}));
 }
 
 TEST(Interpolate, ScaleFactorsGiveSizesAndSteps) {
-  const Array x = row({0, 1, 2, 3});
+  const Array x = values_row({0, 1, 2, 3});
   // floor(4 * 1.7) = 6 samples, a step of 1 / 1.7; recomputed, a step of 4 / 6.
   const auto scaled = [&](NamedArgs more) {
     more.emplace_back("scale_factor", 1.7);
@@ -104,7 +104,7 @@ TEST(Interpolate, ScaleFactorsGiveSizesAndSteps) {
 }
 
 TEST(Interpolate, RefusesWhatDoesNotFit) {
-  const Array x = row({0, 1, 2, 3});
+  const Array x = values_row({0, 1, 2, 3});
   EXPECT_THROW(resize(x, {8}, "bilinear"), UserError);
   EXPECT_THROW(resize(x, {8}, "smooth"), UserError);
   EXPECT_THROW(resize(x, {8, 8}, "nearest"), UserError);

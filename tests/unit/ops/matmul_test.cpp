@@ -12,7 +12,6 @@ namespace {
 
 using Values = std::vector<double>;
 using Sizes = std::vector<int64_t>;
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 const Array kA = array(kFloat32, {2, 3}, {1, 2, 3, 4, 5, 6});
 const Array kB = array(kFloat32, {3, 2}, {1, 0, 0, 1, 2, 2});

@@ -12,7 +12,6 @@ namespace {
 
 using Values = std::vector<double>;
 using Sizes = std::vector<int64_t>;
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 TEST(Sort, StableWithNaNLast) {
   const Array x = array(kFloat32, {5}, {3, kNaN, 1, 3, 2});
