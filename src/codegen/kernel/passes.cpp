@@ -18,6 +18,7 @@ namespace {
 /// Elements that one set of accumulators adds up before the sum is put aside: with at least 16 lanes, chains
 /// of at most 1024 additions.
 constexpr int64_t kPartElements = 16384;
+constexpr int64_t kFetchAhead = 1024;  // elements: some thousand bytes cover the time that memory takes
 /// The same where a lane sees every row.
 constexpr int64_t kPartRows = 512;
 constexpr int64_t kLocalBytes = 16 << 10;  // kept values of one row in local arrays
@@ -516,13 +517,25 @@ void Passes::body_once(const Ids& ids, const Ids& reduce, int32_t copy) {
 
 /// Later passes compute on a row that is in the caches, and meanwhile a row further on comes from memory; a
 /// single pass is bound by how many lines are under way, and those of its own row the processor fetches by
-/// itself.
+/// itself, if late.
 void Passes::prefetch_next_cell() {
-  if (!layout_.order.empty()) prefetch_ahead({SymbolKind::index, layout_.order.back()}, 2);
+  if (layout_.order.empty()) return;
+  const Symbol next(SymbolKind::index, layout_.order.back());
+  prefetch_ahead(
+      [&](const Expr& step) {
+        if (flat_.passes > 1) return step * 2;
+        // Lines too far ahead are gone when they are wanted: a long row is fetched from its own next part.
+        const auto length = reduction_extent(layout_.reduction_order.size() - 1).constant();
+        return length && *length >= kFetchAhead ? Expr(kFetchAhead)
+               : length                         ? step * 2
+                                                : min(step * 2, kFetchAhead);
+      },
+      next);
 }
 
-/// What is loaded in runs over the reduction, `distance` steps of `next` further on.
-void Passes::prefetch_ahead(Symbol next, int64_t distance) {
+/// What is loaded in runs over the reduction, as many elements further on as `distance` says for its step
+/// along `next`.
+void Passes::prefetch_ahead(const std::function<Expr(const Expr&)>& distance, Symbol next) {
   for (size_t i = 0; i < flat_.body.size(); ++i) {
     const Inst& inst = flat_.body[i];
     if (inst.op != OpCode::load || !flat_.over_reduction[i] || flat_.ready[i] > 0 || !inst.indirect.empty())
@@ -531,7 +544,7 @@ void Passes::prefetch_ahead(Symbol next, int64_t distance) {
     if (!along || !along->is(1) || !step || step->is(0) || !inst.args.empty()) continue;
     Statement access = e_.access_of(inst);
     access.action = Action::prefetch;
-    access.index = access.index + *step * Expr(distance);
+    access.index = access.index + distance(*step);
     e_.add(std::move(access));
   }
 }
@@ -763,7 +776,8 @@ void Passes::block_rows(const Ids& ids, const Ids& reduce, Expr lo, Expr hi, int
     for (int32_t k = 0; k < rows; ++k) {
       e_.shift(last, k);
       e_.scoped([&] {
-        if (layout_.stream && rows > 1 && flat_.passes == 1) prefetch_ahead(last, rows);
+        if (layout_.stream && rows > 1 && flat_.passes == 1)
+          prefetch_ahead([&](const Expr& step) { return step * Expr(rows); }, last);
         emit_in_block(ids, lo);
         for (ValueId id : reduce) {
           if (is_extremum(flat_.body[id].op)) {

@@ -84,7 +84,7 @@ class Passes {
   Expr row_index() const;
   Expr row_elements() const;
   void prefetch_next_cell();
-  void prefetch_ahead(Symbol next, int64_t distance);
+  void prefetch_ahead(const std::function<Expr(const Expr&)>& distance, Symbol next);
   Symbol reduction_symbol(size_t depth) const {
     return {SymbolKind::reduction, layout_.reduction_order[depth]};
   }

@@ -1,4 +1,5 @@
 // The decisions behind a kernel, in its text form.
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,6 +71,24 @@ node op0 "sum" [i0 < 4096] [r0 < 512]
 )");
   EXPECT_THAT(text, HasSubstr("array float32 p2[4096]"));
   EXPECT_THAT(text, HasSubstr("loop r0 = 0 < 512 step 4"));
+}
+
+// A line that is asked for megabytes ahead has left the caches before it is read: it came from memory twice.
+TEST(Structure, SumsOfRowsFetchLittleAhead) {
+  const auto sums = [](int64_t rows, int64_t columns) {
+    return kernel_text(fmt::format(R"(
+buffer in0 float32 [{0}, {1}] input
+buffer out0 float32 [{0}] output
+node op0 "sum" [i0 < {0}] [r0 < {1}]
+  v0 = load float32 in0[{1}*i0 + r0]
+  v1 = reduce_sum float32 v0
+  store out0[i0] v1
+)",
+                                   rows, columns),
+                       100);
+  };
+  EXPECT_THAT(sums(64, 1 << 20), HasSubstr("prefetch p0[1048576*i0 + r0 + 1024]"));
+  EXPECT_THAT(sums(1 << 20, 64), HasSubstr("prefetch p0[64*i0 + r0 + 128]"));  // two rows
 }
 
 // Row sums of 0, 1, 2, ... as float, then the position of the largest as int64: loop nests of other widths.
