@@ -81,10 +81,10 @@ class Flattener {
       case OpCode::scan_max:
       case OpCode::scan_min: {
         DType value = builder_.dtype(inst.args[0]);
-        bool is_scan = loops::info(inst.op).kind == OpKind::scan;
+        const bool scans = is_scan(inst.op);
         ValueId first = builder_.add(std::move(inst));
         ValueId second = builder_.add(
-            {.op = OpCode::result, .dtype = is_scan ? DType::int64 : value, .args = {first}, .number = 1});
+            {.op = OpCode::result, .dtype = scans ? DType::int64 : value, .args = {first}, .number = 1});
         return {first, second};
       }
       default:

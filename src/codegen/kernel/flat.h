@@ -35,4 +35,18 @@ FlatGroup flatten(const loops::Program& program, const schedule::Group& group, F
 /// Instructions that `roots` need, themselves included, ascending.
 std::vector<loops::ValueId> needed_by(const loops::Body& body, const std::vector<loops::ValueId>& roots);
 
+// Kinds of instructions.
+inline bool is_fold(loops::OpCode op) {
+  return loops::info(op).kind == loops::OpKind::reduce;
+}
+inline bool is_scan(loops::OpCode op) {
+  return loops::info(op).kind == loops::OpKind::scan;
+}
+inline bool is_store(loops::OpCode op) {
+  return loops::info(op).kind == loops::OpKind::store;
+}
+inline bool is_extremum(loops::OpCode op) {
+  return op == loops::OpCode::reduce_argmax || op == loops::OpCode::reduce_argmin;
+}
+
 }  // namespace stax::codegen

@@ -10,6 +10,9 @@
 
 namespace stax::codegen {
 
+/// Rows that one set of accumulators adds up before the sum is put aside, where a lane sees every row.
+inline constexpr int64_t kPartRows = 512;
+
 /// Writes everything a cell computes, pass by pass.
 class Passes {
  public:
