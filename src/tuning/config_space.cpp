@@ -1,0 +1,269 @@
+#include "tuning/config_space.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "support/check.h"
+#include "tuning/launch_config.h"
+
+namespace stax::tuning {
+namespace {
+
+using codegen::LaunchConfig;
+using codegen::ReductionHint;
+using codegen::TileAxis;
+using codegen::TileAxisKind;
+using codegen::TileForm;
+using codegen::TileKernel;
+
+constexpr int64_t kMostValues = int64_t{1} << 20;  // of a block, by Triton
+constexpr int32_t kMostWarps = 32;                 // 1024 threads
+
+struct AxisFacts {
+  const char* name;
+  int64_t largest;  // block: a mask that the code generator proved true holds up to there
+};
+constexpr AxisFacts kAxes[] = {{"ZBLOCK", 1024}, {"YBLOCK", 1024}, {"XBLOCK", 4096}, {"R0_BLOCK", 65536}};
+
+const AxisFacts& facts(TileAxisKind kind) {
+  return kAxes[static_cast<size_t>(kind)];
+}
+
+int64_t largest_block(const TileAxis& axis) {
+  return std::min(facts(axis.kind).largest, axis.size_hint);
+}
+
+std::vector<int64_t> powers_of_two(int64_t last) {
+  std::vector<int64_t> values;
+  for (int64_t v = 1; v <= last; v *= 2) values.push_back(v);
+  return values;
+}
+
+int64_t round_up_to_power_of_two(int64_t n) {
+  int64_t p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+int64_t hint_of(const TileKernel& kernel, TileAxisKind kind) {
+  const TileAxis* axis = kernel.axis(kind);
+  return axis == nullptr ? 1 : axis->size_hint;
+}
+
+/// Blocks as wanted, cut to what the kernel has; warps by how many values each of them gets.
+class Candidates {
+ public:
+  explicit Candidates(const TileKernel& kernel) : kernel_(kernel), space_(kernel) {}
+
+  struct Wanted {
+    int64_t z = 1, y = 1, x = 1, r0 = 1;
+    int32_t warps = 0;  // 0: as many as the blocks need
+    int32_t stages = 1;
+  };
+
+  void add(const Wanted& wanted) {
+    LaunchConfig config;
+    int64_t values = 1;
+    for (const TileAxis& axis : kernel_.axes) {
+      const int64_t sizes[] = {wanted.z, wanted.y, wanted.x, wanted.r0};
+      const int64_t block =
+          axis.block > 0 ? axis.block
+                         : std::clamp<int64_t>(sizes[static_cast<size_t>(axis.kind)], 1, largest_block(axis));
+      values *= block;
+      if (axis.block == 0) config.blocks.emplace_back(facts(axis.kind).name, block);
+    }
+    config.warps = wanted.warps > 0 ? wanted.warps : warps_for(values);
+    config.stages = wanted.stages;
+    const auto same = [&](const LaunchConfig& c) { return to_string(c) == to_string(config); };
+    if (space_.contains(config) && std::none_of(configs_.begin(), configs_.end(), same))
+      configs_.push_back(std::move(config));
+  }
+
+  std::vector<LaunchConfig> take() {
+    if (configs_.empty()) configs_.push_back(default_config(kernel_));
+    return std::move(configs_);
+  }
+
+ private:
+  int32_t warps_for(int64_t values) const {
+    const bool reduces = kernel_.form != TileForm::pointwise;
+    const int64_t each = reduces ? 128 : 256;  // values of a warp
+    const int64_t wanted = std::clamp<int64_t>(values / each, reduces ? 2 : 1, reduces ? 16 : 8);
+    const int64_t least = values >= 128 && !reduces ? 4 : 1;
+    return static_cast<int32_t>(round_up_to_power_of_two(std::max(wanted, least)));
+  }
+
+  const TileKernel& kernel_;
+  ConfigSpace space_;
+  std::vector<LaunchConfig> configs_;
+};
+
+void pointwise(const TileKernel& kernel, Candidates& out) {
+  int64_t numel = 1;
+  for (const TileAxis& axis : kernel.axes) numel *= axis.size_hint;
+  const int64_t line = std::clamp<int64_t>(round_up_to_power_of_two(numel) / 128, 256, 1024);
+  switch (kernel.axes.size()) {
+    case 1:
+      out.add({.x = line});
+      out.add({.x = line / 2});
+      out.add({.x = 2 * line});
+      out.add({.x = 4 * line, .warps = 8});
+      return;
+    case 2:
+      for (const auto& [y, x] : {std::pair{32, 32}, {64, 64}, {16, 256}, {256, 16}})
+        out.add({.y = y, .x = x});
+      out.add({.y = 1, .x = line});
+      out.add({.y = line, .x = 1});
+      return;
+    default:
+      out.add({.z = 16, .y = 16, .x = 16});
+      out.add({.z = 8, .y = 8, .x = 64});
+      out.add({.z = 8, .y = 64, .x = 8});
+      out.add({.z = 64, .y = 8, .x = 8});
+      out.add({.z = 1, .y = 1, .x = line});
+  }
+}
+
+void persistent(const TileKernel& kernel, Candidates& out) {
+  const int64_t r0 = hint_of(kernel, TileAxisKind::r0);
+  if (kernel.hint == ReductionHint::outer_tiny) out.add({.x = std::max<int64_t>(2 * (256 / r0), 1)});
+  for (const int64_t x : {8, 1, 32, 128})
+    if (x == 1 || x * r0 <= 4096) out.add({.x = x});
+  if (r0 >= 512) out.add({.x = 1, .warps = 8});
+}
+
+void looped(const TileKernel& kernel, Candidates& out) {
+  const int64_t x = hint_of(kernel, TileAxisKind::x), r0 = hint_of(kernel, TileAxisKind::r0);
+  switch (kernel.hint) {
+    case ReductionHint::inner:
+      out.add({.x = 1, .r0 = 2048, .warps = 16});
+      out.add({.x = 1, .r0 = 4096, .warps = 16});
+      out.add({.x = 1, .r0 = 1024, .warps = 8});
+      out.add({.x = 1, .r0 = 8192, .warps = 32});
+      out.add({.x = 4, .r0 = 1024, .warps = 16});
+      out.add({.x = 8, .r0 = 512});
+      return;
+    case ReductionHint::outer:
+      out.add({.x = x <= 1024 ? std::clamp<int64_t>(x / 128, 2, 8) : 16, .r0 = std::min<int64_t>(r0, 64)});
+      out.add({.x = 64, .r0 = 8});
+      out.add({.x = 32, .r0 = 64});
+      out.add({.x = 128, .r0 = 8, .warps = 8});
+      out.add({.x = 64, .r0 = 64, .warps = 16});
+      return;
+    case ReductionHint::outer_tiny:
+      out.add({.x = r0 <= 256 ? 2 * (256 / r0) : 1, .r0 = std::min<int64_t>(r0, 2048)});
+      [[fallthrough]];
+    case ReductionHint::normal:
+      out.add({.x = 64, .r0 = 64});
+      out.add({.x = 8, .r0 = 512});
+      out.add({.x = 1, .r0 = 2048});
+      out.add({.x = 64, .r0 = 4, .warps = 8});
+      out.add({.x = 32, .r0 = 128});
+  }
+}
+
+}  // namespace
+
+ConfigSpace::ConfigSpace(const TileKernel& kernel) {
+  for (const TileAxis& axis : kernel.axes) {
+    if (axis.block > 0) {
+      fixed_ *= axis.block;
+    } else {
+      parameters_.push_back({facts(axis.kind).name, powers_of_two(largest_block(axis))});
+    }
+  }
+  parameters_.push_back({"num_warps", powers_of_two(kMostWarps)});
+  parameters_.push_back({"num_stages", kernel.form == TileForm::looped ? std::vector<int64_t>{1, 2, 3, 4}
+                                                                       : std::vector<int64_t>{1}});
+}
+
+int64_t ConfigSpace::value(const LaunchConfig& config, size_t i) const {
+  if (i + 2 < parameters_.size()) return config.blocks[i].second;
+  return i + 2 == parameters_.size() ? config.warps : config.stages;
+}
+
+LaunchConfig ConfigSpace::with(LaunchConfig config, size_t i, int64_t value) const {
+  if (i + 2 < parameters_.size()) {
+    config.blocks[i].second = value;
+  } else {
+    (i + 2 == parameters_.size() ? config.warps : config.stages) = static_cast<int32_t>(value);
+  }
+  return config;
+}
+
+bool ConfigSpace::fits(const LaunchConfig& config) const {
+  int64_t values = fixed_;
+  for (const auto& [name, block] : config.blocks) values *= block;
+  return values <= kMostValues;
+}
+
+bool ConfigSpace::contains(const LaunchConfig& config) const {
+  if (config.blocks.size() + 2 != parameters_.size()) return false;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Parameter& p = parameters_[i];
+    if (i < config.blocks.size() && config.blocks[i].first != p.name) return false;
+    if (!std::binary_search(p.values.begin(), p.values.end(), value(config, i))) return false;
+  }
+  return fits(config);
+}
+
+std::optional<LaunchConfig> ConfigSpace::neighbour(const LaunchConfig& config, size_t i, bool up) const {
+  const std::vector<int64_t>& values = parameters_[i].values;
+  auto at = std::lower_bound(values.begin(), values.end(), value(config, i));
+  if (up ? at == values.end() || ++at == values.end() : at == values.begin()) return std::nullopt;
+  LaunchConfig next = with(config, i, up ? *at : *--at);
+  return fits(next) ? std::optional(std::move(next)) : std::nullopt;
+}
+
+LaunchConfig ConfigSpace::draw(std::mt19937_64& random) const {
+  while (true) {
+    LaunchConfig config;
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      const Parameter& p = parameters_[i];
+      const size_t last = p.values.size() - 1;
+      if (i + 2 < parameters_.size()) config.blocks.emplace_back(p.name, 0);
+      config = with(std::move(config), i, p.values[std::uniform_int_distribution<size_t>(0, last)(random)]);
+    }
+    if (fits(config)) return config;
+  }
+}
+
+int64_t ConfigSpace::size() const {
+  // Walks the blocks; warps and stages do not change what fits.
+  const size_t blocks = parameters_.size() - 2;
+  const std::function<int64_t(size_t, int64_t)> count = [&](size_t i, int64_t values) -> int64_t {
+    if (values > kMostValues) return 0;
+    if (i == blocks) return 1;
+    int64_t n = 0;
+    for (const int64_t v : parameters_[i].values) n += count(i + 1, values * v);
+    return n;
+  };
+  const auto choices = [&](size_t i) { return static_cast<int64_t>(parameters_[i].values.size()); };
+  return count(0, fixed_) * choices(blocks) * choices(blocks + 1);
+}
+
+std::vector<LaunchConfig> candidates(const TileKernel& kernel) {
+  Candidates out(kernel);
+  switch (kernel.form) {
+    case TileForm::pointwise:
+      pointwise(kernel, out);
+      break;
+    case TileForm::persistent:
+      persistent(kernel, out);
+      break;
+    case TileForm::looped:
+      looped(kernel, out);
+      break;
+  }
+  return out.take();
+}
+
+std::string to_string(const LaunchConfig& config) {
+  std::string text;
+  for (const auto& [name, block] : config.blocks) text += fmt::format("{}={} ", name, block);
+  return text + fmt::format("num_warps={} num_stages={}", config.warps, config.stages);
+}
+
+}  // namespace stax::tuning
