@@ -1,5 +1,5 @@
 # What `cmake --install` puts in place: the library, the public headers (the build's own ones included), the programs,
-# and a CMake package that finds its files relative to itself.
+# the Python package that works on GPU kernels, and a CMake package that finds its files relative to itself.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -8,6 +8,8 @@ install(TARGETS stax EXPORT staxTargets
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/stax DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY ${PROJECT_BINARY_DIR}/generated/stax DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} OPTIONAL
   FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/stax_triton DESTINATION ${CMAKE_INSTALL_DATADIR}/stax/python
+  FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
 if(TARGET stax_cli)
   install(TARGETS stax_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

@@ -33,13 +33,24 @@ int run(const RunOptions& options);
 
 struct ShowOptions {
   std::string program;   ///< a built-in example, or an .onnx file
-  std::string target;    ///< "cpu"
-  std::string stage;     ///< "graph", "loops", "schedule", "kernels", "cpp" or "plan"
+  std::string target;    ///< "cpu", or "cuda:sm_90"
+  std::string stage;     ///< "graph", "loops", "schedule", "kernels", "cpp", "triton" or "plan"
   int64_t batch = 1;     ///< length of a model's dimensions that have no fixed one
   bool dynamic = false;  ///< with symbolic sizes: of an example all, of a model those that its file names
 };
 /// Prints a program at one stage of its compilation.
 int show(const ShowOptions& options);
+
+struct CompileKernelsOptions {
+  std::vector<std::string> programs;  ///< built-in examples, or .onnx files
+  std::vector<std::string> targets;   ///< "cuda:sm_90"
+  int64_t batch = 1;                  ///< as in ShowOptions
+  bool dynamic = false;
+  int32_t jobs = 0;  ///< processes at a time; 0 for one a core
+};
+/// Compiles the kernels of programs for GPUs, which need not be there, and says what came of each. 1 when one
+/// failed.
+int compile_kernels(const CompileKernelsOptions& options);
 
 struct BenchOptions {
   std::string model;                ///< an .onnx file
@@ -59,7 +70,8 @@ int cache_list();
 int cache_size();
 int cache_clear();
 
-/// Says what this machine can do. 1 where there is no working compiler.
+/// Says what this machine can do, and how to get what is missing. 1 where there is no working compiler for
+/// kernels of the CPU.
 int doctor();
 
 }  // namespace stax::cli

@@ -8,7 +8,10 @@
 
 #include "cli/commands.h"
 #include "device/cpu_info.h"
+#include "kernels/onednn.h"
 #include "runtime/host_compiler.h"
+#include "runtime/python.h"
+#include "runtime/triton_compiler.h"
 #include "support/check.h"
 #include "support/file.h"
 #include "support/process.h"
@@ -20,15 +23,25 @@ void line(std::string_view what, std::string_view text) {
   fmt::print("{:<14} {}\n", what, text);
 }
 
-/// The first line that a program writes, or nothing where it cannot be run.
-std::string first_line(const std::vector<std::string>& command) {
+/// What a program writes, or nothing where it cannot be run.
+std::string output_of(const std::vector<std::string>& command) {
   try {
     const ProcessResult result = run_process(command, {.time_limit = std::chrono::seconds(30)});
-    if (!result.ok()) return "";
-    return result.output.substr(0, result.output.find('\n'));
+    return result.ok() ? result.output : "";
   } catch (const RuntimeError&) {
     return "";
   }
+}
+
+std::string first_line(const std::vector<std::string>& command) {
+  const std::string text = output_of(command);
+  return text.substr(0, text.find('\n'));
+}
+
+std::string last_line(const std::vector<std::string>& command) {
+  std::string text = output_of(command);
+  while (text.ends_with('\n')) text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
 }
 
 /// Whether a function compiles, loads and runs: the whole way of a kernel.
@@ -57,19 +70,55 @@ void report_cache() {
     return;
   }
   const runtime::CodeCache cache(folder);
-  line("cache", cache.problem().empty() ? fmt::format("{}, {} bytes", folder, cache.size())
-                                        : fmt::format("not used: {}", cache.problem()));
-}
-
-void report_python() {
-  const auto python = find_program("python3");
-  if (!python) {
-    line("Python", "not found; only Triton kernels need it (apt-get install python3 python3-venv)");
+  if (!cache.problem().empty()) {
+    line("cache", fmt::format("not used: {}", cache.problem()));
+    line("", "kernels are compiled anew by each process; set STAX_CACHE_DIR to a folder that is yours alone");
     return;
   }
-  line("Python", fmt::format("{} ({})", *python, first_line({*python, "--version"})));
-  const std::string triton = first_line({*python, "-c", "import triton; print(triton.__version__)"});
-  line("Triton", triton.empty() ? "not found; only kernels for GPUs need it (pip install triton)" : triton);
+  const bool writable = cache.scratch() != nullptr;
+  line("cache", fmt::format("{}: {} entries, {} bytes{}", folder, cache.list().size(), cache.size(),
+                            writable ? "" : "; it cannot be written to"));
+}
+
+/// A kernel that is compiled to see whether that works.
+constexpr const char* kProbe = R"(import triton
+import triton.language as tl
+from stax_triton.runtime import triton_heuristics
+
+
+@triton_heuristics.pointwise(size_hints={'x': 1024}, signature={'out_ptr0': '*fp32'}, grid='Grid1D')
+@triton.jit
+def doctor(out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xindex = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)
+    tl.store(out_ptr0 + xindex, xindex.to(tl.float32), xindex < xnumel)
+)";
+
+/// The assemblers among the files of Triton, with their versions.
+void report_assemblers(const Json& triton) {
+  for (const Json& file : triton.at("files").as_array()) {
+    const std::string& path = file.at(size_t{0}).as_string();
+    if (std::filesystem::path(path).filename().string().find("ptxas") == std::string::npos) continue;
+    const std::string version = last_line({path, "--version"});
+    line("ptxas", version.empty() ? path + " does not run" : fmt::format("{} ({})", path, version));
+  }
+}
+
+/// Whether kernels for GPUs can be compiled: the whole way of one.
+void report_triton() {
+  try {
+    const TemporaryFolder cache(temporary_root(), "stax-doctor-");  // nothing of the past counts
+    runtime::TritonCompiler compiler({.workers = 1, .cache_folder = cache.path()});
+    const Json triton = compiler.describe();
+    line("Python", triton.at("python").as_string());
+    line("Triton", triton.at("triton").as_string() + ", a version that works");
+    report_assemblers(triton);
+    const auto kernel = compiler.compile(
+        {.source = kProbe, .kernel = "doctor", .capability = 90, .config = {.blocks = {{"XBLOCK", 1024}}}});
+    line("", fmt::format("compiled a kernel for sm_90 in {:.0f} ms", kernel->seconds * 1e3));
+  } catch (const Error& error) {
+    line("Triton", fmt::format("not usable: {}", error.what()));
+    line("", "only kernels for GPUs need Python and Triton");
+  }
 }
 
 void report_gpu() {
@@ -91,8 +140,9 @@ int doctor() {
                           target.vector_bytes, device::available_processors(),
                           device::last_level_cache_bytes() / 1024));
   const bool works = report_compiler();
+  line("oneDNN", kernels::onednn::version());
   report_cache();
-  report_python();
+  report_triton();
   report_gpu();
   return works ? 0 : 1;
 }

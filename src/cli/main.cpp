@@ -53,6 +53,22 @@ void add_show(CLI::App& app, Action& action) {
   command->callback([options, &action] { action = [options] { return show(*options); }; });
 }
 
+void add_compile(CLI::App& app, Action& action) {
+  auto options = std::make_shared<CompileKernelsOptions>();
+  CLI::App* command = app.add_subcommand("compile", "Compiles the kernels of programs for GPUs, without one");
+  command->add_option("PROGRAM", options->programs, "Built-in examples or .onnx files")->required();
+  command
+      ->add_option("--target", options->targets,
+                   "cuda:sm_80, cuda:sm_90 or cuda:sm_100; or several, with commas")
+      ->required()
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--batch", options->batch, "Length of a model's dimensions that have no fixed one");
+  command->add_flag("--dynamic", options->dynamic, "With symbolic sizes");
+  command->add_option("--jobs", options->jobs, "Processes at a time (default: one a core)");
+  command->callback([options, &action] { action = [options] { return compile_kernels(*options); }; });
+}
+
 void add_bench(CLI::App& app, Action& action) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Times a model");
@@ -79,6 +95,7 @@ int run_command(int argc, char** argv) {
   add_verify(app, action);
   add_run(app, action);
   add_show(app, action);
+  add_compile(app, action);
   add_bench(app, action);
   add_cache(app, action);
   app.add_subcommand("examples", "Lists the built-in examples")->callback([&] { action = list_examples; });

@@ -453,6 +453,11 @@ std::shared_ptr<const Convolution> find_convolution(const ConvolutionProblem& pr
 
 }  // namespace
 
+std::string version() {
+  const dnnl_version_t& v = *dnnl_version();
+  return fmt::format("{}.{}.{}", v.major, v.minor, v.patch);
+}
+
 bool reads_directly(const std::array<int64_t, 3>& strides, int64_t batch, int64_t rows, int64_t columns) {
   const bool by_rows = strides[2] == 1 && strides[1] >= columns;
   const bool by_columns = strides[1] == 1 && strides[2] >= rows;

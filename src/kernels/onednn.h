@@ -5,10 +5,14 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "kernels/convolution.h"
 
 namespace stax::kernels::onednn {
+
+/// "2.7.3": of the library that is loaded.
+std::string version();
 
 /// Products of float32 matrices, c[i] = a[i] * b[i] for i below `batch`: a[i] is m x k, b[i] is k x n.
 /// Strides in elements: batch, row, column.

@@ -107,8 +107,13 @@ std::string CodeCache::path_of(const std::string& key) const {
 }
 
 std::optional<std::string> CodeCache::find(const std::string& key) const {
+  if (!read(key)) return std::nullopt;
+  return path_of(key);
+}
+
+std::optional<std::string> CodeCache::read(const std::string& key) const {
   if (!problem_.empty()) return std::nullopt;
-  std::string path = path_of(key);
+  const std::string path = path_of(key);
   std::optional<std::string> file = read_file(path);
   if (!file) return std::nullopt;
   if (!is_intact(*file)) {
@@ -119,7 +124,18 @@ std::optional<std::string> CodeCache::find(const std::string& key) const {
   // The time of the last use orders eviction; once a minute is exact enough and spares the disk.
   if (stat(path.c_str(), &status) == 0 && seconds_since_use(status) > 60)
     utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
-  return path;
+  file->resize(file->size() - kTrailerBytes);
+  return file;
+}
+
+bool CodeCache::write(const std::string& key, std::string_view content) const {
+  const auto folder = scratch();
+  if (!folder) return false;
+  const std::string path = folder->path() + "/entry";
+  std::ofstream file(path, std::ios::binary);
+  file.write(content.data(), static_cast<std::streamsize>(content.size()));
+  file.close();
+  return file.good() && put(key, path).has_value();
 }
 
 std::optional<std::string> CodeCache::put(const std::string& key, const std::string& file) const {

@@ -1,4 +1,5 @@
-// The disk cache of compiled kernels: one file an entry, named by the SHA-256 of all that determined it.
+// The disk cache of compiled kernels, for CPUs and GPUs: one file an entry, named by the SHA-256 of all that
+// determined it.
 //
 // Every file ends in a trailer with its length and hash, so a truncated or edited entry is noticed and counts
 // as missing. Entries appear by rename, so readers in other processes see whole ones only; a process killed
@@ -41,9 +42,15 @@ class CodeCache {
   /// removed.
   std::optional<std::string> find(const std::string& key) const;
 
+  /// What the intact entry of `key` holds, likewise.
+  std::optional<std::string> read(const std::string& key) const;
+
   /// Moves `file`, which should lie in scratch(), into the cache. Returns the entry's path, or nothing (and
   /// leaves a usable `file`) when the cache cannot take it.
   std::optional<std::string> put(const std::string& key, const std::string& file) const;
+
+  /// Stores `content`; false when the cache cannot take it.
+  bool write(const std::string& key, std::string_view content) const;
 
   /// A private folder to compile in, on the cache's file system; null when the cache cannot be written.
   std::unique_ptr<TemporaryFolder> scratch() const;

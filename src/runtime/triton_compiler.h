@@ -15,6 +15,7 @@
 
 #include "codegen/tile/tile_kernel.h"
 #include "runtime/code_cache.h"
+#include "support/json.h"
 
 namespace stax::runtime {
 
@@ -50,7 +51,7 @@ struct TritonOutcome {
 
 struct TritonCompilerOptions {
   int32_t workers = 0;       ///< processes at most; 0: one a processor
-  std::string python;        ///< empty: STAX_PYTHON, else the first of the usual ones
+  std::string python;        ///< as for find_python()
   std::string cache_folder;  ///< empty: CodeCache::default_folder()
   int64_t cache_bytes = int64_t{1} << 30;
   std::chrono::milliseconds time_limit{120'000};  ///< for one kernel, and for the start of a worker
@@ -81,6 +82,9 @@ class TritonCompiler {
 
   /// Version of Triton. RuntimeError as compile(). Where the cache folder knows it, no process is started.
   std::string triton_version();
+  /// What a process says of itself: members "python", "triton", "files" (arrays that begin with a path) and
+  /// "package". RuntimeError as compile().
+  Json describe();
   const CodeCache& cache() const;
   /// Kernels that Triton compiled, and processes started, so far.
   int64_t compiled() const;

@@ -5,19 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <mutex>
 
+#include "runtime/python.h"
 #include "runtime/worker_process.h"
 #include "schedule/memory_plan.h"
 #include "support/check.h"
 #include "support/json.h"
-
-#ifndef STAX_PYTHON_FOLDER
-#define STAX_PYTHON_FOLDER ""
-#endif
 
 namespace stax::runtime {
 namespace {
@@ -28,11 +23,6 @@ using codegen::TileKernel;
 
 constexpr int64_t kAlignment = 64;
 constexpr std::chrono::milliseconds kLaunchLimit{300'000};
-
-std::string environment_or(const char* name, const char* otherwise) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : otherwise;
-}
 
 /// Memory of this process that the worker opens as a file.
 class SharedMemory {
@@ -101,13 +91,12 @@ struct TritonInterpreter::State {
   SharedMemory memory;
 
   WorkerProcess& running() {
+    if (worker && !worker->is_own()) static_cast<void>(worker.release());  // the parent's, before fork()
     if (worker && worker->alive()) return *worker;
-    const std::string folder = environment_or("STAX_PYTHON_PATH", STAX_PYTHON_FOLDER);
+    std::vector<std::string> environment = python_environment(python_package_folder());
+    environment.emplace_back("TRITON_INTERPRET=1");
     worker = std::make_unique<WorkerProcess>(
-        std::vector<std::string>{environment_or("STAX_PYTHON", "python3"), "-m",
-                                 "stax_triton.interpret_worker"},
-        std::vector<std::string>{"PYTHONPATH=" + folder, "TRITON_INTERPRET=1", "OMP_NUM_THREADS=1",
-                                 "OPENBLAS_NUM_THREADS=1"});
+        std::vector<std::string>{find_python(), "-m", "stax_triton.interpret_worker"}, environment);
     return *worker;
   }
 };

@@ -23,6 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kErrorTail = 2000;  // bytes of stderr that an error shows
+constexpr size_t kLongestAnswer = size_t{256} << 20;
+constexpr std::chrono::milliseconds kEndLimit{500};  // from the end of a worker's answers to its own
 
 bool wait_for(int fd, short event, Clock::time_point deadline) {
   pollfd poll_for{fd, event, 0};
@@ -37,7 +39,7 @@ bool wait_for(int fd, short event, Clock::time_point deadline) {
 
 WorkerProcess::WorkerProcess(const std::vector<std::string>& arguments,
                              const std::vector<std::string>& environment)
-    : name_(arguments.at(0)) {
+    : name_(arguments.at(0)), owner_(getpid()) {
   std::vector<std::string> words = arguments;
   words[0] = find_program(name_).value_or(name_);
   int ends[2];
@@ -58,8 +60,12 @@ WorkerProcess::~WorkerProcess() {
   end();
 }
 
+bool WorkerProcess::is_own() const {
+  return owner_ == getpid();
+}
+
 void WorkerProcess::end() {
-  if (pid_ > 0) {
+  if (pid_ > 0 && is_own()) {
     kill(-pid_, SIGKILL);
     int status = 0;
     while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
@@ -86,6 +92,18 @@ void WorkerProcess::fail(const std::string& what) {
       fmt::format("[worker] {} {}{}{}", name_, what, tail.empty() ? "" : "; it wrote: ", tail));
 }
 
+void WorkerProcess::fail_ended() {
+  const Clock::time_point deadline = Clock::now() + kEndLimit;
+  int status = 0;
+  pid_t done = 0;
+  while ((done = waitpid(pid_, &status, WNOHANG)) == 0 && Clock::now() < deadline) usleep(1000);
+  if (done != pid_) fail("has ended");
+  kill(-pid_, SIGKILL);  // what it started
+  pid_ = -1;
+  fail(WIFSIGNALED(status) ? fmt::format("was ended by signal {}", WTERMSIG(status))
+                           : fmt::format("has ended with exit status {}", WEXITSTATUS(status)));
+}
+
 std::string WorkerProcess::ask(const std::string& line, std::chrono::milliseconds limit) {
   STAX_ASSERT(alive() && line.find('\n') == std::string::npos, "a question is one line to a living worker");
   const Clock::time_point deadline = Clock::now() + limit;
@@ -97,7 +115,7 @@ void WorkerProcess::send(const std::string& text, Clock::time_point deadline) {
   for (size_t sent = 0; sent < text.size();) {
     if (!wait_for(socket_, POLLOUT, deadline)) fail("does not take its work in time");
     const ssize_t got = ::send(socket_, text.data() + sent, text.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (got < 0 && errno != EAGAIN && errno != EINTR) fail("has ended");
+    if (got < 0 && errno != EAGAIN && errno != EINTR) fail_ended();
     if (got > 0) sent += static_cast<size_t>(got);
   }
 }
@@ -113,7 +131,8 @@ std::string WorkerProcess::receive(Clock::time_point deadline) {
     std::array<char, 16384> buffer;
     const ssize_t got = read(socket_, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) fail("has ended");
+    if (got <= 0) fail_ended();
+    if (received_.size() > kLongestAnswer) fail("answers without an end");
     received_.append(buffer.data(), static_cast<size_t>(got));
   }
 }

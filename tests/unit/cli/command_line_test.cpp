@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/examples.h"
 #include "stax/factories.h"
 #include "stax/functions.h"
 #include "stax/io.h"
@@ -16,6 +17,7 @@
 namespace stax {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -47,7 +49,7 @@ TEST(CommandLine, RefusesWrongUsageWithStatusTwo) {
 TEST(CommandLine, HelpIsNoError) {
   const ProcessResult result = run_stax({"--help"});
   EXPECT_EQ(result.exit_code, 0);
-  for (const char* command : {"run", "bench", "show", "verify", "examples", "cache", "doctor"})
+  for (const char* command : {"run", "bench", "show", "compile", "verify", "examples", "cache", "doctor"})
     EXPECT_THAT(result.output, HasSubstr(command));
 }
 
@@ -260,7 +262,65 @@ TEST(CommandLine, BenchReportsTimes) {
 TEST(CommandLine, DoctorFindsACompiler) {
   const ProcessResult result = run_stax({"doctor"});
   EXPECT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_THAT(result.output, HasSubstr("host compiler"));
+  for (const char* subject : {"host compiler", "oneDNN", "cache", "Python", "Triton", "GPU"})
+    EXPECT_THAT(result.output, HasSubstr(subject));
+}
+
+TEST(CommandLine, DoctorSaysHowToGetPythonAndTriton) {
+  const TemporaryFolder folder(temporary_root(), "stax-cli-");
+  const auto doctor = [&](const std::string& python) {
+    return run_process({"/usr/bin/env", "STAX_PYTHON=" + python, "PYTHONPATH=" + folder.path(),
+                        STAX_TEST_PROGRAMS "/stax", "doctor"});
+  };
+  const ProcessResult without_python = doctor("/no/such/python");
+  EXPECT_EQ(without_python.exit_code, 0) << without_python.output;
+  EXPECT_THAT(without_python.output, AllOf(HasSubstr("/no/such/python"), HasSubstr("STAX_PYTHON")));
+  // A package in front of all others, as where an installation is broken or too old.
+  std::filesystem::create_directory(folder.path() + "/triton");
+  const std::string package = folder.path() + "/triton/__init__.py";
+  AtomicFile(package).commit();
+  const ProcessResult broken = doctor("python3");
+  EXPECT_EQ(broken.exit_code, 0) << broken.output;
+  EXPECT_THAT(broken.output, HasSubstr("pip install triton==3.6.0"));
+  AtomicFile old(package);
+  old.write("__version__ = '3.3.1'\n");
+  old.commit();
+  const ProcessResult refused = doctor("python3");
+  EXPECT_EQ(refused.exit_code, 0) << refused.output;
+  EXPECT_THAT(refused.output, AllOf(HasSubstr("Triton 3.3.1 cannot be used"), HasSubstr("3.4 to 3.9")));
+}
+
+/// Every kernel of every example becomes machine code for every architecture.
+TEST(CommandLine, CompilesTheExamplesForGpus) {
+  const char* chosen = std::getenv("STAX_TEST_PYTHON");
+  const std::string python = chosen != nullptr ? chosen : STAX_TEST_PYTHON;
+  if (!std::filesystem::exists(python) || run_process({python, "-c", "import triton"}).exit_code != 0)
+    GTEST_SKIP() << python << " has no Triton; make setup installs it";
+  const TemporaryFolder folder(temporary_root(), "stax-cli-");
+  std::vector<std::string> command{"/usr/bin/env", "STAX_PYTHON=" + python,
+                                   "STAX_CACHE_DIR=" + folder.path() + "/cache", STAX_TEST_PROGRAMS "/stax",
+                                   "compile"};
+  for (const cli::Example& example : cli::examples()) command.emplace_back(example.name);
+  command.insert(command.end(), {"--target", "cuda:sm_80,cuda:sm_90,cuda:sm_100"});
+  for (const bool cached : {false, true}) {
+    const ProcessResult result = run_process(command, {.time_limit = std::chrono::minutes(9)});
+    ASSERT_EQ(result.exit_code, 0) << result.output << result.errors;
+    EXPECT_THAT(result.output,
+                HasSubstr("softmax cuda:sm_100 triton_per_fused_0: persistent, XBLOCK 4, 4 warps: "));
+    EXPECT_THAT(result.output, HasSubstr(cached ? ": 0 compiled, " : " 0 failed, in "));
+    EXPECT_EQ(result.output.find("with 0 processes") != std::string::npos, cached) << result.output;
+  }
+}
+
+TEST(CommandLine, CompileRefusesWhatThereIsNot) {
+  expect_error(run_stax({"compile", "softmax", "--target", "cpu"}), 1, "cuda:sm_90");
+  expect_error(run_stax({"compile", "softmax", "--target", "cuda:sm_75"}), 1, "cuda:sm_90");
+  expect_error(run_stax({"compile", "ex-9.9", "--target", "cuda:sm_90"}), 1, "ex-9.9");
+  const ProcessResult result =
+      run_process({"/usr/bin/env", "STAX_PYTHON=/no/such/python", STAX_TEST_PROGRAMS "/stax", "compile",
+                   "softmax", "--target", "cuda:sm_90"});
+  EXPECT_EQ(result.exit_code, 1) << result.output;
+  EXPECT_THAT(result.output, AllOf(HasSubstr("1 failed"), HasSubstr("/no/such/python")));
 }
 
 }  // namespace

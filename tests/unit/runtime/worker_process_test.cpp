@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <memory>
 
 #include "stax/error.h"
 
@@ -39,8 +43,25 @@ TEST(WorkerProcess, GetsTheChangedEnvironment) {
 TEST(WorkerProcess, SaysWhatAnEndedWorkerWrote) {
   WorkerProcess worker({"/bin/sh", "-c", "echo out of order >&2; exit 3"}, {});
   EXPECT_THAT(failure(worker, milliseconds(20'000)),
-              AllOf(HasSubstr("/bin/sh has ended"), HasSubstr("out of order")));
+              AllOf(HasSubstr("/bin/sh has ended with exit status 3"), HasSubstr("out of order")));
   EXPECT_FALSE(worker.alive());
+  WorkerProcess killed({"/bin/sh", "-c", "kill -9 $$"}, {});
+  EXPECT_THAT(failure(killed, milliseconds(20'000)), HasSubstr("was ended by signal 9"));
+}
+
+TEST(WorkerProcess, BelongsToTheProcessThatStartedIt) {
+  auto worker = std::make_unique<WorkerProcess>(std::vector<std::string>{"cat"}, std::vector<std::string>{});
+  EXPECT_TRUE(worker->is_own());
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool own = worker->is_own();
+    worker.reset();  // ends nothing
+    _exit(own ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(worker->ask("still there", milliseconds(20'000)), "still there");
 }
 
 TEST(WorkerProcess, EndsOneThatHangs) {
