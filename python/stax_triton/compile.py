@@ -4,8 +4,11 @@ import contextlib
 import importlib.util
 import inspect
 import io
+import os
 import re
+import subprocess
 import sys
+import tempfile
 
 import triton
 from triton import knobs
@@ -14,8 +17,8 @@ from triton.compiler import ASTSource
 
 from stax_triton.heuristics import Kernel
 
-# What a launch passes after the kernel's own arguments: global scratch memory and profile scratch memory.
-SCRATCH_POINTERS = 2
+# What a kernel takes after its own arguments: global scratch memory and, from Triton 3.5 on, profile scratch memory.
+SCRATCH_POINTERS = (1, 2)
 
 
 def load_kernel(path, name):
@@ -64,7 +67,18 @@ def compile_with_log(kernel, **how):
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         compiled = compile_kernel(kernel, **how)
-    return compiled, said.getvalue()
+    return compiled, said.getvalue() or assembler_log(compiled.asm["ptx"])
+
+
+def assembler_log(ptx):
+    """What the assembler says, asked again: Triton 3.4 keeps it to itself."""
+    arch = re.search(r"^\.target (\w+)", ptx, re.MULTILINE).group(1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "kernel.ptx")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(ptx)
+        command = [knobs.nvidia.ptxas.path, "-v", "--fmad=false", f"--gpu-name={arch}", path, "-o", path + ".o"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stderr
 
 
 def resources(log):
@@ -76,11 +90,10 @@ def resources(log):
     return int(registers[0]), sum(map(int, spills))
 
 
-def check_parameters(ptx, expected):
-    """Raises where the kernel's entry does not take what a launch passes."""
+def scratch_pointers(ptx, own):
+    """How many parameters the entry has beyond its `own`; raises where a launch would pass others."""
     entry = re.search(r"\.visible \.entry \w+\(([^)]*)\)", ptx)
     count = entry.group(1).count(".param") if entry else 0
-    if count != expected:
-        raise ValueError(
-            f"Triton {triton.__version__} made a kernel of {count} parameters where a launch passes {expected}"
-        )
+    if count - own not in SCRATCH_POINTERS:
+        raise ValueError(f"Triton {triton.__version__} made a kernel of {count} parameters out of {own}")
+    return count - own

@@ -96,7 +96,6 @@ class Compiler:
     def describe(self, stax_compile, request, kernel, compiled, log, seconds):
         types = stax_compile.argument_types(kernel, request["blocks"], request["wide"])
         arguments = [kind for kind in types.values() if kind != "constexpr"]
-        stax_compile.check_parameters(compiled.asm["ptx"], len(arguments) + stax_compile.SCRATCH_POINTERS)
         registers, spill_bytes = stax_compile.resources(log)
         cubin, metadata = compiled.asm["cubin"], compiled.metadata
         return {
@@ -104,6 +103,7 @@ class Compiler:
             "cubin_hash": hashlib.sha256(cubin).hexdigest(),
             "entry": metadata.name,
             "arguments": arguments,
+            "scratch_pointers": stax_compile.scratch_pointers(compiled.asm["ptx"], len(arguments)),
             "warps": metadata.num_warps,
             "shared_bytes": metadata.shared,
             "registers": registers,

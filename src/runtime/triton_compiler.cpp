@@ -24,7 +24,7 @@
 namespace stax::runtime {
 namespace {
 
-constexpr std::string_view kEntryFormat = "stax triton kernel format 1";
+constexpr std::string_view kEntryFormat = "stax triton kernel format 2";
 constexpr int32_t kMostWorkers = 16;
 constexpr uint16_t kMachineCuda = 190;
 
@@ -101,6 +101,7 @@ CompiledTriton described(const Json& from, std::string cubin) {
                      "machine code without a function '{}'", kernel.entry);
   kernel.cubin = std::move(cubin);
   for (const Json& type : from.at("arguments").as_array()) kernel.arguments.push_back(type.as_string());
+  kernel.scratch_pointers = number<int32_t>(from, "scratch_pointers", 1, 2);
   kernel.warps = number<int32_t>(from, "warps", 1, 64);
   kernel.shared_bytes = number<int32_t>(from, "shared_bytes", 0, 1 << 24);
   kernel.registers = number<int32_t>(from, "registers", 0, 1024);
@@ -126,6 +127,7 @@ std::string to_entry(const CompiledTriton& kernel) {
   for (const std::string& type : kernel.arguments) arguments.push_back(type);
   head.set("entry", kernel.entry);
   head.set("arguments", std::move(arguments));
+  head.set("scratch_pointers", int64_t{kernel.scratch_pointers});
   head.set("warps", int64_t{kernel.warps});
   head.set("shared_bytes", int64_t{kernel.shared_bytes});
   head.set("registers", int64_t{kernel.registers});

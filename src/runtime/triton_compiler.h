@@ -2,7 +2,8 @@
 // imported, through the disk cache. Needs no GPU.
 //
 // A launch passes the kernel's arguments that are not constexpr, in the order of its parameters, and after
-// them two pointers: to global scratch memory and to profile scratch memory, null where their size is 0.
+// them two pointers: to global scratch memory and to profile scratch memory, null where their size is 0. (A
+// kernel of Triton 3.4 does not take the second; a launch that gives it anyway is right, too.)
 #pragma once
 
 #include <chrono>
@@ -33,6 +34,7 @@ struct CompiledTriton {
   std::string cubin;
   std::string entry;                   ///< name of the function in it
   std::vector<std::string> arguments;  ///< types in the order of a launch: "*fp32", "i32", "i64", "fp64"
+  int32_t scratch_pointers = 2;        ///< that it takes after them
   int32_t warps = 4;                   ///< of 32 threads: the size of a block of threads
   int32_t shared_bytes = 0;            ///< dynamic shared memory that a launch has to give
   int32_t registers = 0;               ///< of a thread

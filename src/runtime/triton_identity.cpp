@@ -88,7 +88,7 @@ std::string triton_version_problem(const std::string& version) {
   };
   if (parts[0] < 0 || parts[1] < 0) return refused("its version is not understood");
   if (parts[0] < 3 || (parts[0] == 3 && parts[1] < kOldestMinor))
-    return refused("its kernels take other arguments than a launch passes");
+    return refused("it lacks interfaces that came with 3.4");
   if (parts[0] > 3 || parts[1] > kNewestMinor)
     return refused("it is newer than all versions whose kernels were checked");
   return {};

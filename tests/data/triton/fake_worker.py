@@ -34,7 +34,7 @@ def answer(mode):
         fields.update(cubin=code.hex(), cubin_hash=hashlib.sha256(code).hexdigest())
     if mode == "other function":
         fields["entry"] = "another_kernel"
-    fields.update(arguments=["*fp32", "i32"], warps=4, shared_bytes=64, registers=20, spill_bytes=0, seconds=0.01)
+    fields.update(arguments=["*fp32", "i32"], scratch_pointers=2, warps=4, shared_bytes=64, registers=20, spill_bytes=0, seconds=0.01)
     fields.update(global_scratch_bytes=0, global_scratch_alignment=1)
     fields.update(profile_scratch_bytes=0, profile_scratch_alignment=1)
     if mode == "no registers":
