@@ -1,6 +1,7 @@
 """Compiles generated kernels for a named architecture, with no GPU present."""
 
 import contextlib
+import importlib
 import importlib.util
 import inspect
 import io
@@ -16,6 +17,12 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from stax_triton.heuristics import Kernel
+
+for _name in ("triton.runtime.cache", "triton.compiler.compiler", "triton.runtime.jit"):
+    # Triton hashes its 400 MB of code for keys of its own cache, which nothing here asks twice.
+    _module = importlib.import_module(_name)
+    if hasattr(_module, "triton_key"):
+        _module.triton_key = lambda: triton.__version__
 
 # What a kernel takes after its own arguments: global scratch memory and, from Triton 3.5 on, profile scratch memory.
 SCRATCH_POINTERS = (1, 2)

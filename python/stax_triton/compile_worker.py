@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import pathlib
+import select
 import shutil
 import sys
 import tempfile
@@ -30,6 +31,20 @@ def package_hash(folder):
         digest.update(f"{path.name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
+
+WARM_UP = """
+import triton
+import triton.language as tl
+from stax_triton.runtime import libdevice, triton_helpers, triton_heuristics
+
+
+@triton_heuristics.persistent_reduction(size_hints={}, signature={"out_ptr0": "*fp32"}, grid="Grid1D")
+@triton.jit
+def warm_up(out_ptr0, XBLOCK: tl.constexpr):
+    index = tl.arange(0, XBLOCK)
+    largest = triton_helpers.max2(libdevice.exp(index.to(tl.float32)), 0)
+    tl.store(out_ptr0 + index, largest)
+"""
 
 PACKAGE = package_hash(pathlib.Path(__file__).parent)  # before any of it is imported
 
@@ -75,23 +90,20 @@ class Compiler:
         from stax_triton import compile as stax_compile
 
         path = self.folder / f"{request['kernel']}.py"
-        try:
-            path.write_text(request["source"], encoding="utf-8")
-            start = time.perf_counter()
-            kernel = stax_compile.load_kernel(path, request["kernel"])
-            compiled, log = stax_compile.compile_with_log(
-                kernel,
-                capability=request["capability"],
-                blocks=request["blocks"],
-                warps=request["warps"],
-                stages=request["stages"],
-                wide=request["wide"],
-                divisible=request["divisible"],
-            )
-            seconds = time.perf_counter() - start
-            return self.describe(stax_compile, request, kernel, compiled, log, seconds)
-        finally:
-            self.clear()
+        path.write_text(request["source"], encoding="utf-8")
+        start = time.perf_counter()
+        kernel = stax_compile.load_kernel(path, request["kernel"])
+        compiled, log = stax_compile.compile_with_log(
+            kernel,
+            capability=request["capability"],
+            blocks=request["blocks"],
+            warps=request["warps"],
+            stages=request["stages"],
+            wide=request["wide"],
+            divisible=request["divisible"],
+        )
+        seconds = time.perf_counter() - start
+        return self.describe(stax_compile, request, kernel, compiled, log, seconds)
 
     def describe(self, stax_compile, request, kernel, compiled, log, seconds):
         types = stax_compile.argument_types(kernel, request["blocks"], request["wide"])
@@ -115,6 +127,12 @@ class Compiler:
             "seconds": seconds,
         }
 
+    def warm_up(self):
+        """Compiles a kernel for nobody: Triton's first one takes several times longer than others."""
+        how = {"capability": 90, "blocks": {"XBLOCK": 128}, "warps": 4, "stages": 1, "wide": False, "divisible": []}
+        self.answer({"source": WARM_UP, "kernel": "warm_up", **how})
+        self.clear()
+
     def clear(self):
         for path in self.folder.iterdir():
             if path.is_dir():
@@ -130,16 +148,22 @@ def describe_error(error, folder):
     return ", at ".join([f"{type(error).__name__}: {error}"] + lines[-1:])
 
 
+def is_asked():
+    """Whether a request, or the end of all of them, is there already."""
+    return bool(select.select([sys.stdin.buffer.raw], [], [], 0)[0])
+
+
 def main():
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a compiler prints is no answer
     sys.stdout = sys.stderr
-    hello = describe_triton()  # while nobody asks yet
-    with contextlib.suppress(Exception):  # a request meets it again
-        from stax_triton import compile  # noqa: F401
+    hello = describe_triton()
     with tempfile.TemporaryDirectory(prefix="stax-triton-") as folder:
         os.environ["TRITON_CACHE_DIR"] = os.path.join(folder, "cache")  # the only lasting cache is the other side's
         compiler = Compiler(folder)
+        with contextlib.suppress(Exception):  # a request meets it again
+            if "missing" not in hello and not is_asked():
+                compiler.warm_up()
         for line in sys.stdin.buffer:
             digest = hashlib.sha256(line.rstrip(b"\n")).hexdigest()
             try:
@@ -150,6 +174,7 @@ def main():
             answer["request"] = digest
             answers.write(json.dumps(answer) + "\n")
             answers.flush()
+            compiler.clear()
 
 
 if __name__ == "__main__":

@@ -190,6 +190,15 @@ TEST_F(RealTriton, NamesTheLineThatDoesNotCompile) {
   EXPECT_EQ(compiler.started(), 1);
 }
 
+TEST_F(RealTriton, AWorkerThatIsStartedAheadIsTheOneThatCompiles) {
+  TritonCompiler compiler(options());
+  compiler.start();
+  compiler.start();
+  EXPECT_EQ(compiler.started(), 1);
+  EXPECT_EQ(compiler.compile(request())->warps, 4);
+  EXPECT_EQ(compiler.started(), 1);
+}
+
 TEST_F(RealTriton, EqualRequestsOfManyThreadsCompileOnce) {
   TritonCompiler compiler(options());
   std::vector<std::shared_ptr<const CompiledTriton>> kernels(8);
