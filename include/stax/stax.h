@@ -10,6 +10,7 @@
 #include "stax/export.h"
 #include "stax/factories.h"
 #include "stax/functions.h"
+#include "stax/grad.h"
 #include "stax/indexing.h"
 #include "stax/io.h"
 #include "stax/lists.h"

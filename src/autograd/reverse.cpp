@@ -27,8 +27,8 @@ bool lacks_derivative(const Node& node) {
 /// Appends the adjoints of a graph's nodes, last one first.
 class Reverse {
  public:
-  Reverse(const graph::PassContext& context, const Graph& forward)
-      : forward_(forward), copy_(context, forward), builder_(copy_.builder()) {}
+  Reverse(const graph::PassContext& context, const Graph& forward, std::vector<char> wanted)
+      : forward_(forward), wanted_(std::move(wanted)), copy_(context, forward), builder_(copy_.builder()) {}
 
   Graph run() {
     STAX_CHECK(forward_.write_backs.empty(),
@@ -54,9 +54,13 @@ class Reverse {
     for (NodeId id = 0; id < static_cast<NodeId>(forward_.nodes.size()); ++id) {
       const Node& node = forward_.nodes[id];
       copy_.keep(id);
-      differs_.push_back(node.kind == NodeKind::input ? is_floating_point(node.results[0].dtype)
-                                                      : depends(node));
+      differs_.push_back(node.kind == NodeKind::input ? is_wanted(node) : depends(node));
     }
+  }
+
+  bool is_wanted(const Node& input) const {
+    return is_floating_point(input.results[0].dtype) &&
+           (wanted_.empty() || wanted_[static_cast<size_t>(input.input)] != 0);
   }
 
   /// Does a gradient reach a floating input through this node?
@@ -111,8 +115,8 @@ class Reverse {
 
   void finish() {
     for (NodeId id : forward_.inputs) {
+      if (!is_wanted(forward_.nodes[id])) continue;
       const Var input = copy_.mapped(id)[0];
-      if (!is_floating_point(input.dtype())) continue;
       const Var* g = gradient(input);
       builder_.graph().outputs.push_back(
           {(g != nullptr ? *g : builder_.call("zeros_like", {input})).value(), -1});
@@ -120,6 +124,7 @@ class Reverse {
   }
 
   const Graph& forward_;
+  std::vector<char> wanted_;  // by input
   graph::Rewriter copy_;
   graph::Builder& builder_;
   std::vector<bool> differs_;  // by node of forward: depends on a floating input
@@ -128,9 +133,9 @@ class Reverse {
 
 }  // namespace
 
-Graph reverse(const graph::PassContext& context, const Graph& forward) {
+Graph reverse(const graph::PassContext& context, const Graph& forward, std::vector<char> wanted) {
   const Graph prepared = graph::decompose_where(context, forward, lacks_derivative);
-  Graph out = Reverse(context, prepared).run();
+  Graph out = Reverse(context, prepared, std::move(wanted)).run();
   graph::verify(out);
   return out;
 }

@@ -27,6 +27,8 @@ class Trace : public SymbolicContext {
   /// The write of `source` (already of the dtype and shape of `self`, maybe expanded) into `self`, which may
   /// be traced or a concrete tensor that the traced function captured.
   virtual void write(const Tensor& self, const Tensor& source) = 0;
+  /// The gradients of `output`, a traced tensor of one element, with respect to `inputs`.
+  virtual std::vector<Tensor> gradients(const Tensor& output, const std::vector<Tensor>& inputs) = 0;
   /// The number behind a symbolic Scalar that an operator needs as a number.
   virtual Argument<Tensor> scalar_argument(const Scalar& value) = 0;
 

@@ -49,6 +49,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
 
   std::vector<Tensor> call(const graph::Op& op, Arguments arguments) override;
   void write(const Tensor& self, const Tensor& source) override;
+  std::vector<Tensor> gradients(const Tensor& output, const std::vector<Tensor>& inputs) override;
   Argument<Tensor> scalar_argument(const Scalar& value) override;
   int64_t fix(Expr value) override;
   ShapeEnv& env() { return *env_; }

@@ -272,6 +272,33 @@ Vars select_rule(const Call& c) {
   return {c.b.call("select_scatter", {zero_like(c.b, c.a.tensor(0)), c.g[0], c.a[1], c.a[2]})};
 }
 
+Vars diagonal_rule(const Call& c) {
+  return {c.b.call("diagonal_scatter", {zero_like(c.b, c.a.tensor(0)), c.g[0], c.a[1], c.a[2], c.a[3]})};
+}
+
+/// A tensor with `src` in the place of a view of it: what lies there has no influence, and `src` has that
+/// view of the gradient. `view` takes the arguments behind `src`.
+Vars scatter_rule(const Call& c, std::string_view scatter, std::string_view view, size_t count) {
+  std::vector<VarArg> into = {c.g[0], zero_like(c.b, c.a.tensor(1))}, of = {c.g[0]};
+  for (size_t k = 2; k < count; ++k) {
+    into.push_back(c.a[k]);
+    of.push_back(c.a[k]);
+  }
+  return {c.b.call_all(scatter, std::move(into))[0], c.b.call_all(view, std::move(of))[0]};
+}
+
+Vars slice_scatter_rule(const Call& c) {
+  return scatter_rule(c, "slice_scatter", "slice.Tensor", 6);
+}
+
+Vars select_scatter_rule(const Call& c) {
+  return scatter_rule(c, "select_scatter", "select.int", 4);
+}
+
+Vars diagonal_scatter_rule(const Call& c) {
+  return scatter_rule(c, "diagonal_scatter", "diagonal", 5);
+}
+
 Vars product_rule(const Call& c, std::string_view op) {
   return {c.b.call(op, {c.g[0], transposed(c.b, c.a.tensor(1))}),
           c.b.call(op, {transposed(c.b, c.a.tensor(0)), c.g[0]})};
@@ -332,6 +359,10 @@ const Row kRows[] = {
     {"reshape_copy", call_rule<reshape_rule>},
     {"slice.Tensor", call_rule<slice_rule>},
     {"select.int", call_rule<select_rule>},
+    {"diagonal", call_rule<diagonal_rule>},
+    {"slice_scatter", call_rule<slice_scatter_rule>},
+    {"select_scatter", call_rule<select_scatter_rule>},
+    {"diagonal_scatter", call_rule<diagonal_scatter_rule>},
     {"mm", call_rule<[](const Call& c) { return product_rule(c, "mm"); }>},
     {"bmm", call_rule<[](const Call& c) { return product_rule(c, "bmm"); }>},
 };

@@ -141,6 +141,10 @@ TEST(Reverse, ReductionsViewsAndProducts) {
   check("log_softmax", RETURN(square(log_softmax(v[0], 0))), {x});
   check("views", RETURN(square(v[0].t().reshape({2, 6}).unsqueeze(0).permute({2, 0, 1})) * 0.5), {x});
   check("slice and select", RETURN(square(v[0].slice(1, 1, 4, 2).select(0, 1))), {x});
+  check("diagonal", RETURN(square(v[0].diagonal(1))), {x});
+  check("slice_scatter", RETURN(square(v[0].slice_scatter(v[0].slice(1, 0, 2) * 3, 1, 1, 4, 2))), {x});
+  check("select_scatter", RETURN(square(v[0].select_scatter(v[0].select(0, 1) * 3, 0, 0))), {x});
+  check("diagonal_scatter", RETURN(square(v[0].diagonal_scatter(v[0].diagonal(1) * 3, 0))), {x});
   check("expand", RETURN(square(v[0].select(1, 0).expand({5, 3}))), {x});
   check("matmul", RETURN(square(matmul(v[0], v[1]))), {x, y});
 }
