@@ -17,8 +17,10 @@ import os
 import pathlib
 import select
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -153,28 +155,44 @@ def is_asked():
     return bool(select.select([sys.stdin.buffer.raw], [], [], 0)[0])
 
 
+def end_with(parent):
+    """Ends this process when the one that started it is gone, also in the middle of a request."""
+    while os.getppid() == parent:
+        time.sleep(2)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def serve(folder, answers):
+    hello = describe_triton()
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(folder, "cache")  # the only lasting cache is the other side's
+    compiler = Compiler(folder)
+    with contextlib.suppress(Exception):  # a request meets it again
+        if "missing" not in hello and not is_asked():
+            compiler.warm_up()
+    for line in sys.stdin.buffer:
+        digest = hashlib.sha256(line.rstrip(b"\n")).hexdigest()
+        try:
+            request = json.loads(line)
+            answer = dict(hello) if "hello" in request else compiler.answer(request)
+        except Exception as error:  # whatever Triton raises is told to the other side
+            answer = {"error": describe_error(error, folder)}
+        answer["request"] = digest
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+        compiler.clear()
+
+
 def main():
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a compiler prints is no answer
     sys.stdout = sys.stderr
-    hello = describe_triton()
-    with tempfile.TemporaryDirectory(prefix="stax-triton-") as folder:
-        os.environ["TRITON_CACHE_DIR"] = os.path.join(folder, "cache")  # the only lasting cache is the other side's
-        compiler = Compiler(folder)
-        with contextlib.suppress(Exception):  # a request meets it again
-            if "missing" not in hello and not is_asked():
-                compiler.warm_up()
-        for line in sys.stdin.buffer:
-            digest = hashlib.sha256(line.rstrip(b"\n")).hexdigest()
-            try:
-                request = json.loads(line)
-                answer = dict(hello) if "hello" in request else compiler.answer(request)
-            except Exception as error:  # whatever Triton raises is told to the other side
-                answer = {"error": describe_error(error, folder)}
-            answer["request"] = digest
-            answers.write(json.dumps(answer) + "\n")
-            answers.flush()
-            compiler.clear()
+    threading.Thread(target=end_with, args=[os.getppid()], daemon=True).start()
+    # The folder is removed by whoever of both ends last.
+    folder = os.environ.get("STAX_WORKER_FOLDER") or tempfile.mkdtemp(prefix="stax-worker-")
+    try:
+        serve(folder, answers)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,8 @@ struct TritonWorkers::Worker {
 
   std::vector<std::string> environment(const Options& options) const {
     std::vector<std::string> all = options.environment;
-    all.insert(all.end(), {"TMPDIR=" + folder.path(), "TRITON_INTERPRET=0"});
+    all.insert(all.end(),
+               {"TMPDIR=" + folder.path(), "STAX_WORKER_FOLDER=" + folder.path(), "TRITON_INTERPRET=0"});
     return all;
   }
 

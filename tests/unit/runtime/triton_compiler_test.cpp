@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -197,6 +200,24 @@ TEST_F(RealTriton, AWorkerThatIsStartedAheadIsTheOneThatCompiles) {
   EXPECT_EQ(compiler.started(), 1);
   EXPECT_EQ(compiler.compile(request())->warps, 4);
   EXPECT_EQ(compiler.started(), 1);
+}
+
+TEST_F(RealTriton, WorkersEndWithAProcessThatIsKilled) {
+  const fs::path temporary = folder_.path() + "/tmp";
+  fs::create_directory(temporary);
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("TMPDIR", temporary.c_str(), 1);
+    TritonCompiler compiler(options());
+    compiler.start();
+    compiler.compile(request());
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  for (int tries = 0; tries < 300 && !fs::is_empty(temporary); ++tries) usleep(100'000);
+  EXPECT_TRUE(fs::is_empty(temporary)) << "the worker's folder is still there";
 }
 
 TEST_F(RealTriton, EqualRequestsOfManyThreadsCompileOnce) {
