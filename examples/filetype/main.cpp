@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "examples/filetype/features.h"
+#include "examples/python_packages.h"
 #include "stax/stax.h"
 #include "support/check.h"
 #include "support/json.h"
@@ -59,35 +60,17 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-/// Folders below `root` that hold a model of the package, by name.
-std::vector<std::string> models_below(const fs::path& root) {
-  std::vector<std::string> found;
-  std::error_code error;
-  for (const auto& python : fs::directory_iterator(root / ".venv" / "lib", error)) {
-    const fs::path models = python.path() / "site-packages" / "magika" / "models";
-    for (const auto& model : fs::directory_iterator(models, error)) {
-      if (fs::exists(model.path() / "model.onnx")) found.push_back(model.path().string());
-    }
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 /// The newest model in the Python environment of this folder's repository, or of the program's.
 std::string find_model() {
+  std::vector<std::string> found;
   std::error_code error;
-  std::vector<fs::path> starts{fs::current_path(error)};
-  starts.push_back(fs::read_symlink("/proc/self/exe", error).parent_path());
-  for (const fs::path& start : starts) {
-    for (fs::path folder = start; !folder.empty(); folder = folder.parent_path()) {
-      if (const std::vector<std::string> models = models_below(folder); !models.empty()) return models.back();
-      if (folder == folder.root_path()) break;
-    }
+  for (const auto& model : fs::directory_iterator(find_in_python_packages("magika/models"), error)) {
+    if (fs::exists(model.path() / "model.onnx")) found.push_back(model.path().string());
   }
+  if (!found.empty()) return *std::max_element(found.begin(), found.end());
   stax::throw_user_error(
       "the model of the magika package is not installed here; run 'make setup' in the repository, or give "
-      "its "
-      "folder with --model");
+      "its folder with --model");
 }
 
 /// The files of the repository, or of the folder where there is none.
