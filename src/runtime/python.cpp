@@ -48,10 +48,11 @@ std::string find_python(const std::string& wanted) {
 }
 
 std::string python_package_folder() {
-  std::vector<std::string> folders{STAX_SOURCE_FOLDER "/python", STAX_DATA_FOLDER "/python"};
+  std::vector<std::string> folders;
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (!error) folders.push_back((program.parent_path().parent_path() / "share/stax/python").string());
+  folders.insert(folders.end(), {STAX_SOURCE_FOLDER "/python", STAX_DATA_FOLDER "/python"});
   if (const std::string chosen = variable("STAX_PYTHON_PATH"); !chosen.empty()) folders = {chosen};
   std::string searched;
   for (const std::string& folder : folders) {
