@@ -10,9 +10,9 @@ namespace stax::runtime {
 /// beside the sources, else python3 of PATH. RuntimeError saying what to do where there is none.
 std::string find_python(const std::string& wanted = "");
 
-/// Folder that the package lies in: STAX_PYTHON_PATH, else what was installed with the program that runs, else
-/// that of the sources, else of the prefix that installations have by default.
-/// RuntimeError listing the folders searched where it lies in none.
+/// Folder that the package lies in: STAX_PYTHON_PATH, else what was installed with the program that runs,
+/// else that of the sources, else of the prefix that installations have by default. RuntimeError listing the
+/// folders searched where it lies in none.
 std::string python_package_folder();
 
 /// What a process that runs the package needs in its environment.
