@@ -2,6 +2,7 @@
 // kernel that was not asked for.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -125,6 +126,19 @@ TEST_F(WorkerFailures, MissingTritonAndPythonSayWhatToDo) {
   EXPECT_THAT(failure(without_python), AllOf(HasSubstr("/no/such/python"), HasSubstr("STAX_PYTHON")));
 }
 
+/// Triton was exchanged while a worker ran: what the new one makes is not kept under the old one's name.
+TEST_F(WorkerFailures, ResultsCountForTheTritonThatMadeThem) {
+  {
+    TritonCompiler compiler(options({"crash", "version 3.5.0"}));
+    EXPECT_EQ(compiler.compile(kRequest)->registers, 20);
+    EXPECT_EQ(compiler.triton_version(), "3.5.0");
+  }
+  TritonCompiler of_3_6(options({"good", "good", "good"}));
+  EXPECT_EQ(of_3_6.compile(kRequest)->registers, 20);
+  EXPECT_EQ(of_3_6.triton_version(), "3.6.0");
+  EXPECT_EQ(of_3_6.compiled(), 1);
+}
+
 TEST_F(WorkerFailures, OneFailureOfManyLeavesTheOthers) {
   TritonCompilerOptions how = options({"crash", "crash", "good"});
   TritonCompiler compiler(how);
@@ -136,6 +150,68 @@ TEST_F(WorkerFailures, OneFailureOfManyLeavesTheOthers) {
   EXPECT_THAT(outcomes[0].error, HasSubstr("signal 11"));
   for (size_t k : {1, 2}) EXPECT_EQ(outcomes[k].kernel->registers, 20) << outcomes[k].error;
   EXPECT_THAT(reports, ::testing::ElementsAre(1, 2, 3));
+}
+
+class TritonRecord : public ::testing::Test {
+ protected:
+  TritonRecord() : cache_(folder_.path() + "/cache"), file_(folder_.path() + "/libtriton.so") {
+    std::ofstream(file_) << "code";
+    struct stat status;
+    EXPECT_EQ(stat(file_.c_str(), &status), 0);
+    Json file = Json::array(), files = Json::array();
+    file.push_back(file_);
+    file.push_back(static_cast<int64_t>(status.st_size));
+    file.push_back(status.st_mtim.tv_sec * int64_t{1'000'000'000} + status.st_mtim.tv_nsec);
+    files.push_back(std::move(file));
+    hello_.set("triton", "3.6.0");
+    hello_.set("package", "0123");
+    hello_.set("files", std::move(files));
+    record_triton(cache_, "/bin/sh", hello_);
+  }
+  auto recorded(const std::string& python = "/bin/sh") const {
+    return recorded_triton(cache_, python, package_);
+  }
+
+  TemporaryFolder folder_{temporary_root(), "stax-test-"};
+  CodeCache cache_;
+  std::string file_, package_ = folder_.path();
+  Json hello_;
+};
+
+TEST_F(TritonRecord, HoldsWhileTheFilesAreAsTheyWere) {
+  ASSERT_TRUE(recorded());
+  EXPECT_EQ(recorded()->version, "3.6.0");
+  EXPECT_FALSE(recorded("/bin/cat")) << "of another Python";
+  std::ofstream(file_) << "edoc";  // as long as before
+  std::filesystem::last_write_time(file_,
+                                   std::filesystem::file_time_type::clock::now() + std::chrono::seconds(1));
+  EXPECT_FALSE(recorded());
+  std::filesystem::remove(file_);
+  EXPECT_FALSE(recorded());
+}
+
+TEST_F(TritonRecord, NamesAllThatDeterminesResults) {
+  const std::string before = recorded()->text;
+  std::filesystem::create_directory(package_ + "/stax_triton");
+  std::ofstream(package_ + "/stax_triton/helpers.py") << "pass";
+  const std::string with_package = recorded()->text;
+  EXPECT_NE(with_package, before);
+  setenv("TRITON_ALL_BLOCKS_PARALLEL", "1", 1);
+  EXPECT_NE(recorded()->text, with_package);
+  unsetenv("TRITON_ALL_BLOCKS_PARALLEL");
+  EXPECT_EQ(recorded()->text, with_package);
+}
+
+TEST_F(TritonRecord, IsNotBelievedWhereItIsDamaged) {
+  std::string path;
+  for (const auto& file : std::filesystem::directory_iterator(cache_.folder()))
+    if (file.path().filename().string().starts_with("triton-")) path = file.path();
+  const std::string whole = *read_file(path);
+  for (const std::string& damaged :
+       {whole.substr(0, whole.size() / 2), std::string(), whole + "{}", "x" + whole}) {
+    std::ofstream(path, std::ios::binary) << damaged;
+    EXPECT_FALSE(recorded()) << damaged;
+  }
 }
 
 TEST_F(WorkerFailures, ResultsStayOnDiskAndDamageIsNoticed) {
