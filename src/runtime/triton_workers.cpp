@@ -15,7 +15,7 @@
 namespace stax::runtime {
 namespace {
 
-std::string joined(const std::vector<std::string>& words) {
+std::string command_text(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
   return text;
@@ -204,10 +204,10 @@ void TritonWorkers::ask(const std::string& what, const Json& request, const Read
       failure = error.what();
     }
     if (fresh)
-      throw_runtime_error(
-          fmt::format("{}: a compile worker failed, and so did the one started instead: {}{}. "
-                      "The command: {}",
-                      what, first == failure ? "" : first + "; then ", failure, joined(options_.command)));
+      throw_runtime_error(fmt::format(
+          "{}: a compile worker failed, and so did the one started instead: {}{}. "
+          "The command: {}",
+          what, first == failure ? "" : first + "; then ", failure, command_text(options_.command)));
     first = std::move(failure);
   }
 }
