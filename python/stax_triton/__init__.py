@@ -1,4 +1,4 @@
-"""What generated Triton kernels need: decorators, helper functions, and the worker that compiles them.
+"""What generated Triton kernels need: decorators, helper functions, and the workers that compile and interpret them.
 
-Generated files import from stax_triton.runtime. The package needs Triton and NumPy, and no GPU.
+Generated files import from stax_triton.runtime. The package needs Triton, and NumPy to interpret; no GPU.
 """

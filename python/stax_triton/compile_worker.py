@@ -17,12 +17,11 @@ import os
 import pathlib
 import select
 import shutil
-import signal
 import sys
-import tempfile
-import threading
 import time
 import traceback
+
+from stax_triton import worker
 
 
 def package_hash(folder):
@@ -48,7 +47,7 @@ def warm_up(out_ptr0, XBLOCK: tl.constexpr):
     tl.store(out_ptr0 + index, largest)
 """
 
-PACKAGE = package_hash(pathlib.Path(__file__).parent)  # before any of it is imported
+PACKAGE = package_hash(pathlib.Path(__file__).parent)  # before what compiles is imported
 
 
 def stamp(path):
@@ -155,13 +154,6 @@ def is_asked():
     return bool(select.select([sys.stdin.buffer.raw], [], [], 0)[0])
 
 
-def end_with(parent):
-    """Ends this process when the one that started it is gone, also in the middle of a request."""
-    while os.getppid() == parent:
-        time.sleep(2)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def serve(folder, answers):
     hello = describe_triton()
     os.environ["TRITON_CACHE_DIR"] = os.path.join(folder, "cache")  # the only lasting cache is the other side's
@@ -182,18 +174,6 @@ def serve(folder, answers):
         compiler.clear()
 
 
-def main():
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a compiler prints is no answer
-    sys.stdout = sys.stderr
-    threading.Thread(target=end_with, args=[os.getppid()], daemon=True).start()
-    # The folder is removed by whoever of both ends last.
-    folder = os.environ.get("STAX_WORKER_FOLDER") or tempfile.mkdtemp(prefix="stax-worker-")
-    try:
-        serve(folder, answers)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 if __name__ == "__main__":
-    main()
+    with worker.session() as (answers, folder):
+        serve(folder, answers)

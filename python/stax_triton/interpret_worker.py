@@ -9,7 +9,6 @@ import importlib.util
 import json
 import os
 import sys
-import tempfile
 import traceback
 
 from stax_triton import interpret
@@ -19,6 +18,7 @@ import triton.language as tl  # noqa: E402
 from triton.runtime.interpreter import TensorHandle  # noqa: E402
 
 from stax_triton.heuristics import Kernel  # noqa: E402
+from stax_triton.worker import session  # noqa: E402
 
 NUMPY = {"bfloat16": "uint16"}
 
@@ -77,19 +77,17 @@ def describe(error, folder):
     return ", at ".join([f"{type(error).__name__}: {error}"] + lines[-1:])
 
 
-def main():
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a kernel prints is no answer
-    with tempfile.TemporaryDirectory(prefix="stax-interpret-") as folder:
-        worker = Worker(folder)
-        for line in sys.stdin:
-            try:
-                answer = worker.run(json.loads(line))
-            except Exception as error:  # whatever a kernel raises is told to the other side
-                answer = {"error": describe(error.__cause__ or error, folder)}
-            answers.write(json.dumps(answer) + "\n")
-            answers.flush()
+def serve(folder, answers):
+    worker = Worker(folder)
+    for line in sys.stdin:
+        try:
+            answer = worker.run(json.loads(line))
+        except Exception as error:  # whatever a kernel raises is told to the other side
+            answer = {"error": describe(error.__cause__ or error, folder)}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
 
 
 if __name__ == "__main__":
-    main()
+    with session() as (answers, folder):
+        serve(folder, answers)

@@ -12,6 +12,7 @@
 #include "runtime/worker_process.h"
 #include "schedule/memory_plan.h"
 #include "support/check.h"
+#include "support/file.h"
 #include "support/json.h"
 
 namespace stax::runtime {
@@ -87,14 +88,20 @@ class Runner : public codegen::KernelRunner {
 
 struct TritonInterpreter::State {
   std::mutex mutex;
+  std::unique_ptr<TemporaryFolder> folder;  // a worker that is killed leaves its files there
   std::unique_ptr<WorkerProcess> worker;
   SharedMemory memory;
 
   WorkerProcess& running() {
-    if (worker && !worker->is_own()) static_cast<void>(worker.release());  // the parent's, before fork()
+    if (worker && !worker->is_own()) {  // the parent's, before fork()
+      static_cast<void>(worker.release());
+      static_cast<void>(folder.release());
+    }
     if (worker && worker->alive()) return *worker;
+    worker.reset();
+    folder = std::make_unique<TemporaryFolder>(temporary_root(), "stax-interpret-");
     std::vector<std::string> environment = python_environment(python_package_folder());
-    environment.emplace_back("TRITON_INTERPRET=1");
+    environment.insert(environment.end(), {"TRITON_INTERPRET=1", "STAX_WORKER_FOLDER=" + folder->path()});
     worker = std::make_unique<WorkerProcess>(
         std::vector<std::string>{find_python(), "-m", "stax_triton.interpret_worker"}, environment);
     return *worker;
