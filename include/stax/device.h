@@ -16,5 +16,7 @@ struct Device {
 };
 
 inline constexpr Device kCPU{};
+/// The first GPU.
+inline constexpr Device kCUDA{DeviceType::cuda, 0};
 
 }  // namespace stax

@@ -3,6 +3,7 @@
 
 #include "stax/check.h"
 #include "stax/compile.h"
+#include "stax/cuda.h"
 #include "stax/device.h"
 #include "stax/dlpack.h"
 #include "stax/dtype.h"

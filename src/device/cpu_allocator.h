@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <memory>
 
+#include "device/allocator.h"
+
 namespace stax::device {
 
 /// Thread-safe. Blocks are aligned to 64 bytes and not initialised.
-class CpuAllocator {
+class CpuAllocator final : public Allocator {
  public:
   struct Stats {
     int64_t in_use_bytes = 0;     ///< handed out, rounded up to their size classes
@@ -22,13 +24,13 @@ class CpuAllocator {
 
   /// Keeps at most `cache_limit` bytes.
   explicit CpuAllocator(int64_t cache_limit);
-  ~CpuAllocator();
+  ~CpuAllocator() override;
 
   /// A block of at least `bytes` (>= 0; 0 gives a valid, unique block). Throws RuntimeError naming the size
   /// when there is not that much memory, or when `bytes` is negative, as a size that overflowed is.
-  void* allocate(int64_t bytes);
+  void* allocate(int64_t bytes) override;
   /// Takes back a block that allocate(bytes) gave; null is ignored.
-  void deallocate(void* block, int64_t bytes) noexcept;
+  void deallocate(void* block, int64_t bytes) noexcept override;
   /// Returns all kept blocks to the system.
   void empty_cache() noexcept;
   Stats stats() const;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "device/cuda_device.h"
 #include "support/check.h"
 
 namespace stax {
@@ -32,6 +33,19 @@ Target cuda_target_named(std::string_view name) {
   }
   STAX_CHECK(false, "there is no generator for the target '{}'; there are: cpu, {}", name,
              fmt::join(known, ", "));
+}
+
+Target cuda_target_of(int32_t device) {
+  const device::CudaProperties& p = device::cuda_properties(device);
+  return {.kind = Target::Kind::cuda,
+          .processors = p.processors,
+          .threads_each = p.threads_each,
+          .cache_bytes = p.cache_bytes,
+          .narrow_indices = true};
+}
+
+std::string cuda_target_name(int32_t device) {
+  return fmt::format("cuda:sm_{}", device::cuda_properties(device).capability);
 }
 
 }  // namespace stax

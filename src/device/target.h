@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace stax {
@@ -23,5 +24,9 @@ struct Target {
 /// The target called "cuda:sm_90", as it is without a device to ask; UserError for a name that is none,
 /// listing those that are.
 Target cuda_target_named(std::string_view name);
+
+/// That of a device of this machine, and its name: "cuda:sm_90". Errors as device::cuda_properties().
+Target cuda_target_of(int32_t device);
+std::string cuda_target_name(int32_t device);
 
 }  // namespace stax

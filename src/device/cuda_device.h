@@ -1,0 +1,67 @@
+// NVIDIA GPUs of this machine: their properties and contexts, the device and stream that a thread works with,
+// and waiting for them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "device/cuda_driver.h"
+
+namespace stax::device {
+
+struct CudaProperties {
+  std::string name;
+  int32_t capability = 0;    // 90 for sm_90
+  int32_t processors = 0;    // multiprocessors
+  int32_t threads_each = 0;  // that one multiprocessor holds
+  int64_t cache_bytes = 0;   // L2
+  int64_t shared_bytes = 0;  // of a block of threads, at most
+  int64_t total_bytes = 0;   // of memory
+};
+
+/// Devices of this machine; 0 without a driver (cuda_problem() says why).
+int32_t cuda_device_count();
+/// UserError where there is no such device, RuntimeError without a driver.
+const CudaProperties& cuda_properties(int32_t device);
+/// Makes the device's primary context the one of this thread; errors as cuda_properties().
+void use_cuda_device(int32_t device);
+CudaContext cuda_context(int32_t device);
+
+/// A queue of work on one device; a null handle is the device's default stream.
+struct CudaStream {
+  int32_t device = 0;
+  CudaStreamHandle handle = nullptr;
+  friend bool operator==(const CudaStream&, const CudaStream&) = default;
+};
+
+/// The device of this thread, 0 at first, and the stream of this thread on a device, its default one at
+/// first.
+int32_t current_cuda_device();
+void set_current_cuda_device(int32_t device);
+CudaStream current_cuda_stream(int32_t device);
+void set_current_cuda_stream(const CudaStream& stream);
+/// A further stream, from a pool of 32 for each device that are handed out in turn.
+CudaStream pooled_cuda_stream(int32_t device);
+
+/// Looked at whenever the host has waited for a device: what kernels found out meanwhile.
+class DeferredCheck {
+ public:
+  virtual ~DeferredCheck() = default;
+  /// Raises what kernels left. Their work may still run where only another stream was waited for.
+  virtual void check() = 0;
+};
+void add_deferred_check(int32_t device, DeferredCheck* check);
+void remove_deferred_check(int32_t device, DeferredCheck* check);
+
+/// Waits for all work of a stream or a device, then raises the errors of its kernels.
+void synchronize(const CudaStream& stream);
+void synchronize_cuda_device(int32_t device);
+
+/// Copies between host and device memory in the order of the device's current stream. Copies to the host are
+/// complete on return, and raise the errors of kernels; host memory that was copied from may be reused.
+void copy_to_host(void* to, const void* from, int64_t bytes, int32_t device);
+void copy_to_device(void* to, const void* from, int64_t bytes, int32_t device);
+/// Within one device, or to another, in the order of the source's current stream; the other waits for it.
+void copy_on_device(void* to, int32_t to_device, const void* from, int32_t from_device, int64_t bytes);
+
+}  // namespace stax::device
