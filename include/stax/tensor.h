@@ -141,13 +141,16 @@ class STAX_API Tensor {
   /// Fills with random numbers: uniform in [from, to), or normally distributed.
   Tensor& uniform_(double from = 0, double to = 1) const;
   Tensor& normal_(double mean = 0, double std = 1) const;
-  /// This tensor if it has that dtype and device, otherwise a converted copy.
+  /// This tensor if it has that dtype and device, otherwise a converted copy. While tracing, a change of the
+  /// device is a read.
   Tensor to(DType dtype, bool non_blocking = false, bool copy = false) const;
   Tensor to(Device device) const;
   Tensor to(TensorOptions options) const;
   /// This tensor if it is row-major, otherwise a row-major copy.
   Tensor contiguous() const;
   Tensor cpu() const { return to(kCPU); }
+  /// On the current GPU.
+  Tensor cuda() const;
   /// Tensors of this dtype and device.
   Tensor new_empty(IntList size, TensorOptions options = {}) const;
   Tensor new_zeros(IntList size, TensorOptions options = {}) const;

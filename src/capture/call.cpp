@@ -117,10 +117,33 @@ Call& Call::add(std::string_view value) {
   return *this;
 }
 Call& Call::add(const TensorOptions& value) {
-  STAX_CHECK(value.device().type == DeviceType::cpu, "{}: tensors on {} cannot be made on this machine",
-             op_.schema.name, value.device().str());
+  if (value.device_opt()) device_ = value.device();
   return add(value.dtype_opt());
 }
+std::vector<Tensor> Call::all() {
+  if (!device_) return dispatch(op_, std::move(arguments_));
+  if (Trace* trace = current_trace()) {
+    struct Restored {
+      Trace& trace;
+      Device before = trace.device();
+      ~Restored() { trace.set_device(before); }
+    } restored{*trace};
+    trace->set_device(*device_);
+    return dispatch(op_, std::move(arguments_));
+  }
+  std::vector<Tensor> results = dispatch(op_, std::move(arguments_));
+  for (Tensor& result : results) result = result.to(*device_);
+  return results;
+}
+
+Tensor Call::one() {
+  if (!device_) return dispatch_one(op_, std::move(arguments_));
+  std::vector<Tensor> results = all();
+  STAX_ASSERT(results.size() == 1, "{} has {} results where one was expected", op_.schema.full_name(),
+              results.size());
+  return std::move(results[0]);
+}
+
 Call& Call::none() {
   arguments_.emplace_back();
   return *this;

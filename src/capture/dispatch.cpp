@@ -64,7 +64,7 @@ std::string shape_text(const Tensor& tensor) {
 
 /// `source` as seen with the shape of `self`: dimensions added and repeated by strides of 0.
 TensorView broadcast_view(const StridedImpl& source, const StridedImpl& self, std::string_view name) {
-  TensorView view{source.data(), source.dtype(), self.sizes().values(), {}};
+  TensorView view{source.data(), source.dtype(), self.sizes().values(), {}, source.device()};
   view.strides.assign(view.sizes.size(), 0);
   const int64_t skip = self.dim() - source.dim();
   bool fits = true;
@@ -99,7 +99,7 @@ void write_eagerly(const Tensor& self, const Tensor& source, std::string_view na
     copy_elements(view, target.view());
     return;
   }
-  const Tensor copy = new_tensor(from.dtype(), from.sizes().values());
+  const Tensor copy = new_tensor(from.dtype(), from.sizes().values(), from.device());
   copy_elements(from.view(), strided(copy).view());
   copy_elements(broadcast_view(strided(copy), target, name), target.view());
 }

@@ -32,6 +32,10 @@ class Trace : public SymbolicContext {
   /// The number behind a symbolic Scalar that an operator needs as a number.
   virtual Argument<Tensor> scalar_argument(const Scalar& value) = 0;
 
+  /// Where results of operators without tensors among their arguments lie, from here on.
+  virtual void set_device(Device /*device*/) {}
+  virtual Device device() const { return kCPU; }
+
   /// OperatorScopes alive: sizes are compared by operators, not by the program.
   int32_t operators = 0;
 };
@@ -133,7 +137,7 @@ class Call {
   Call& add(const OptionalFloatList& value);
   Call& add(DType value);
   Call& add(std::string_view value);
-  /// The dtype, or none; the device is checked.
+  /// The dtype, or none; results lie on the device.
   Call& add(const TensorOptions& value);
   template <class T>
   Call& add(const std::optional<T>& value) {
@@ -141,13 +145,14 @@ class Call {
   }
   Call& none();
 
-  std::vector<Tensor> all() { return dispatch(op_, std::move(arguments_)); }
-  Tensor one() { return dispatch_one(op_, std::move(arguments_)); }
+  std::vector<Tensor> all();
+  Tensor one();
   void in_place(std::string_view name) { dispatch_in_place(op_, std::move(arguments_), name); }
 
  private:
   const graph::Op& op_;
   Arguments arguments_;
+  std::optional<Device> device_;
 };
 
 }  // namespace stax::capture

@@ -52,6 +52,8 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   std::vector<Tensor> gradients(const Tensor& output, const std::vector<Tensor>& inputs) override;
   Argument<Tensor> scalar_argument(const Scalar& value) override;
   int64_t fix(Expr value) override;
+  void set_device(Device device) override { builder_.set_device(device); }
+  Device device() const override { return builder_.device(); }
   ShapeEnv& env() { return *env_; }
   bool decide(const Condition& condition) override;
   void check(const Condition& condition, std::string_view words, const std::source_location& where) override;

@@ -3,6 +3,7 @@
 
 #include "capture/dispatch.h"
 #include "ops/table.h"
+#include "stax/cuda.h"
 #include "stax/factories.h"
 #include "support/check.h"
 #include "tensor/tensor_impl.h"
@@ -153,9 +154,21 @@ Tensor Tensor::to(DType dtype, bool, bool copy) const {
 }
 
 Tensor Tensor::to(Device device) const {
-  STAX_CHECK(device == this->device(), "to: no {} is usable on this machine; the tensor lies on {}",
-             device.str(), this->device().str());
-  return *this;
+  if (device == this->device()) return *this;
+  // While tracing this reads: a compiled function works on one device.
+  if (capture::current_trace() != nullptr && !impl()->is_traced()) static_cast<void>(data_ptr());
+  const StridedImpl& from = strided(*this);
+  const TensorView view = from.view();
+  const bool dense =
+      !from.may_overlap_itself() && from.storage()->bytes() == from.element_count() * itemsize();
+  const Tensor result = dense ? new_tensor(dtype(), extents_of(view.sizes, view.strides), device)
+                              : new_tensor(dtype(), view.sizes, device);
+  copy_elements(view, strided(result).view());
+  return result;
+}
+
+Tensor Tensor::cuda() const {
+  return to(Device{DeviceType::cuda, static_cast<int8_t>(stax::cuda::current_device())});
 }
 
 Tensor Tensor::to(TensorOptions options) const {

@@ -54,7 +54,9 @@ Tensor FunctionalTrace::constant(const Tensor& made) {
   if (!running()) return made;
   const StridedImpl& impl = strided(made);
   const int64_t bytes = impl.element_count() * itemsize(impl.dtype());
-  auto data = std::make_shared<std::vector<std::byte>>(impl.data(), impl.data() + bytes);
+  const Tensor here = on_host(made);
+  const std::byte* first = strided(here).data();
+  auto data = std::make_shared<std::vector<std::byte>>(first, first + bytes);
   const Var value = builder_.constant(meta_of(impl), std::move(data));
   return make(new_storage(value), {}, value);
 }

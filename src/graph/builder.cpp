@@ -68,8 +68,35 @@ std::vector<Var> Builder::call_all(std::string_view op_name, std::vector<VarArg>
   return call_bound(op, std::move(args));
 }
 
+namespace {
+
+/// While an operator is taken apart, what it makes of numbers lies where its tensors do.
+class DeviceScope {
+ public:
+  DeviceScope(Builder& builder, const Op& op, const std::vector<VarArg>& args)
+      : builder_(builder), before_(builder.device()) {
+    std::vector<Argument<TensorMeta>> metas;
+    for (const VarArg& a : args)
+      metas.push_back(map_tensors<TensorMeta>(a, [](const Var& v) {
+        return TensorMeta{v.meta().dtype, v.meta().device, v.meta().sizes, {}, {}};
+      }));
+    if (const auto device = common_device(op.schema.name, metas)) builder.set_device(*device);
+  }
+  ~DeviceScope() { builder_.set_device(before_); }
+  DeviceScope(const DeviceScope&) = delete;
+
+ private:
+  Builder& builder_;
+  Device before_;
+};
+
+}  // namespace
+
 std::vector<Var> Builder::call_bound(const Op& op, std::vector<VarArg> args) {
-  if (op.op_class == OpClass::composite) return op.decompose(*this, VarArgs(op.schema, args));
+  if (op.op_class == OpClass::composite) {
+    const DeviceScope scope(*this, op, args);
+    return op.decompose(*this, VarArgs(op.schema, args));
+  }
   if (op.effects & kData) {
     if (std::vector<Var> known = same_call(op, args); !known.empty()) return known;
   }
@@ -77,7 +104,10 @@ std::vector<Var> Builder::call_bound(const Op& op, std::vector<VarArg> args) {
   metas.reserve(args.size());
   for (const VarArg& a : args)
     metas.push_back(map_tensors<TensorMeta>(a, [](const Var& v) { return v.meta(); }));
-  return add_call(op, args, infer_meta(table_, op, env_, metas));
+  std::vector<TensorMeta> results = infer_meta(table_, op, env_, metas);
+  if (!common_device(op.schema.name, metas))
+    for (TensorMeta& meta : results) meta.device = device_;
+  return add_call(op, args, std::move(results));
 }
 
 std::vector<Var> Builder::same_call(const Op& op, const std::vector<VarArg>& args) {

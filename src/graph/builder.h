@@ -50,6 +50,10 @@ class Builder {
   /// A node of `op` with known metas.
   std::vector<Var> add_call(const Op& op, const std::vector<VarArg>& args, std::vector<TensorMeta> results);
 
+  /// Where results of operators without tensors among their arguments lie.
+  void set_device(Device device) { device_ = device; }
+  Device device() const { return device_; }
+
   /// Place in the user's program that new nodes are credited to.
   void set_where(CallStack where) { where_ = std::move(where); }
 
@@ -61,6 +65,7 @@ class Builder {
   const OpTable& table_;
   ShapeEnv& env_;
   Graph& graph_;
+  Device device_;
   CallStack where_;
   std::unordered_map<std::string, int32_t> name_counts_;
 };

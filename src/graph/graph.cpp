@@ -137,4 +137,17 @@ std::vector<int32_t> count_uses(const Graph& graph) {
   return uses;
 }
 
+Device device_of(const Graph& graph) {
+  Device device;
+  for (const Node& node : graph.nodes) {
+    for (const TensorMeta& meta : node.results) {
+      if (meta.device == kCPU || meta.device == device) continue;
+      STAX_CHECK(device == kCPU, "one function computes on {} and on {}; it can use one GPU at a time",
+                 device.str(), meta.device.str());
+      device = meta.device;
+    }
+  }
+  return device;
+}
+
 }  // namespace stax::graph

@@ -66,6 +66,10 @@ struct Graph {
   std::string str() const;
 };
 
+/// The device that the graph's values lie on: the GPU where there is one among them. UserError where there
+/// are several.
+Device device_of(const Graph& graph);
+
 /// Calls f for every value that an argument holds.
 template <class F>
 void for_each_value(const Argument<Value>& argument, F&& f) {

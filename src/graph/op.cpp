@@ -144,6 +144,7 @@ std::vector<TensorMeta> meta_by_decomposition(const OpTable& table, const Op& op
                                               std::span<const Argument<TensorMeta>> args) {
   Graph scratch;
   Builder builder(table, env, scratch);
+  if (const auto device = common_device(op.schema.name, args)) builder.set_device(*device);
   std::vector<VarArg> vars;
   for (const auto& a : args)
     vars.push_back(map_tensors<Var>(a, [&](const TensorMeta& m) { return builder.input(m); }));
@@ -229,10 +230,34 @@ std::vector<TensorMeta> unchecked_meta(const OpTable& table, const Op& op, Shape
 
 }  // namespace
 
+std::optional<Device> common_device(std::string_view op, std::span<const Argument<TensorMeta>> args) {
+  const TensorMeta* first = nullptr;
+  const auto visit = [&](const TensorMeta& meta) {
+    const auto follows = [](const TensorMeta& m) { return m.sizes.empty() && m.device == kCPU; };
+    if (first == nullptr || first->device == meta.device || follows(*first)) {
+      if (first == nullptr || follows(*first)) first = &meta;
+      return;
+    }
+    STAX_CHECK(follows(meta),
+               "{}: expected all tensors on one device, got {} and {}; move one of them with to()", op,
+               first->device.str(), meta.device.str());
+  };
+  for (const auto& a : args) {
+    if (a.is_tensor()) visit(a.tensor());
+    if (const auto* list = std::get_if<Argument<TensorMeta>::Tensors>(&a.value)) {
+      for (const auto& meta : *list)
+        if (meta) visit(*meta);
+    }
+  }
+  return first == nullptr ? std::nullopt : std::optional<Device>(first->device);
+}
+
 std::vector<TensorMeta> infer_meta(const OpTable& table, const Op& op, ShapeEnv& env,
                                    std::span<const Argument<TensorMeta>> args) {
+  const std::optional<Device> device = common_device(op.schema.name, args);
   std::vector<TensorMeta> metas = unchecked_meta(table, op, env, args);
-  for (const TensorMeta& m : metas) {
+  for (TensorMeta& m : metas) {
+    if (device) m.device = *device;
     for (const Expr size : m.sizes) {
       STAX_CHECK(size.constant().value_or(0) >= 0, "{}: a result would have the negative size {}",
                  op.schema.name, size.str());

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -175,7 +177,12 @@ struct PointwiseDTypes {
 };
 PointwiseDTypes pointwise_dtypes(const Op& op, const MetaArgs& args);
 
-/// Metas of the operator's results: the row's rule, the pointwise rule, or what its decomposition gives.
+/// The device that tensors among the arguments lie on; nothing where there are none. Zero-dim CPU tensors go
+/// with any device. UserError naming both where tensors lie on two.
+std::optional<Device> common_device(std::string_view op, std::span<const Argument<TensorMeta>> args);
+
+/// Metas of the operator's results, on the device of its arguments: the row's rule, the pointwise rule, or
+/// what its decomposition gives.
 std::vector<TensorMeta> infer_meta(const OpTable& table, const Op& op, ShapeEnv& env,
                                    std::span<const Argument<TensorMeta>> args);
 

@@ -9,7 +9,9 @@ namespace stax::graph {
 class Rewriter {
  public:
   Rewriter(const PassContext& context, const Graph& from)
-      : from_(from), builder_(context.table, context.env, to_), map_(from.nodes.size()) {}
+      : from_(from), builder_(context.table, context.env, to_), map_(from.nodes.size()) {
+    builder_.set_device(device_of(from));
+  }
 
   Builder& builder() { return builder_; }
   /// The new values of a node's results.

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
+#include "device/cuda_device.h"
 #include "support/check.h"
 #include "tensor/element.h"
 #include "tensor/tensor_impl.h"
@@ -136,15 +138,107 @@ class Nest {
   bool tiled_ = false;
 };
 
+bool on_cpu(const TensorView& view) {
+  return view.device.type == DeviceType::cpu;
+}
+
+/// The elements of memory that a view reaches: [lowest, lowest + count) from its element 0.
+struct Reach {
+  int64_t lowest = 0, count = 0;
+};
+
+Reach reach_of(const TensorView& view) {
+  int64_t low = 0, high = 0;
+  for (size_t d = 0; d < view.sizes.size(); ++d) {
+    const int64_t reach = (view.sizes[d] - 1) * view.strides[d];
+    (reach < 0 ? low : high) += reach;
+  }
+  return {low, high - low + 1};
+}
+
+/// Elements of a dense view fill what they reach.
+bool is_dense(const TensorView& view) {
+  return reach_of(view).count == view.numel();
+}
+
+/// The memory that a view of a device reaches, in host memory.
+class HostCopy {
+ public:
+  explicit HostCopy(const TensorView& view) : original_(view), view_(view), reach_(reach_of(view)) {
+    const int64_t width = itemsize(view.dtype);
+    bytes_.resize(static_cast<size_t>(reach_.count * width));
+    view_.data = bytes_.data() - reach_.lowest * width;
+    view_.device = kCPU;
+  }
+  void download() { device::copy_to_host(bytes_.data(), first(), size(), original_.device.index); }
+  void upload() const { device::copy_to_device(first(), bytes_.data(), size(), original_.device.index); }
+  const TensorView& view() const { return view_; }
+
+ private:
+  int64_t size() const { return static_cast<int64_t>(bytes_.size()); }
+  void* first() const {
+    return static_cast<std::byte*>(original_.data) + reach_.lowest * itemsize(original_.dtype);
+  }
+  const TensorView& original_;
+  TensorView view_;
+  Reach reach_;
+  std::vector<std::byte> bytes_;
+};
+
+/// Copies of dense memory in which the elements lie alike.
+bool copy_whole(const TensorView& source, const TensorView& target) {
+  if (source.dtype != target.dtype || !is_dense(source) || !is_dense(target)) return false;
+  for (size_t d = 0; d < source.sizes.size(); ++d) {
+    if (source.sizes[d] > 1 && source.strides[d] != target.strides[d]) return false;
+  }
+  const int64_t width = itemsize(source.dtype), low = reach_of(source).lowest * width;
+  const int64_t bytes = source.numel() * width;
+  void* to = static_cast<std::byte*>(target.data) + low;
+  const void* from = static_cast<const std::byte*>(source.data) + low;
+  if (on_cpu(source)) {
+    device::copy_to_device(to, from, bytes, target.device.index);
+  } else if (on_cpu(target)) {
+    device::copy_to_host(to, from, bytes, source.device.index);
+  } else {
+    device::copy_on_device(to, target.device.index, from, source.device.index, bytes);
+  }
+  return true;
+}
+
+/// Elements are converted, and their places changed, in host memory.
+void copy_across(const TensorView& source, const TensorView& target) {
+  if (copy_whole(source, target)) return;
+  std::optional<HostCopy> from, to;
+  if (!on_cpu(source)) from.emplace(source).download();
+  if (!on_cpu(target)) {
+    to.emplace(target);
+    if (!is_dense(target)) to->download();
+  }
+  copy_elements(from ? from->view() : source, to ? to->view() : target);
+  if (to) to->upload();
+}
+
 }  // namespace
 
 void copy_elements(const TensorView& source, const TensorView& target) {
   STAX_ASSERT(source.sizes == target.sizes, "shapes differ");
   if (target.numel() == 0) return;
+  if (!on_cpu(source) || !on_cpu(target)) return copy_across(source, target);
   const std::vector<Dim> dims = loops_of(source, target);
   const RowCopy row = find_row_copy(target.dtype, source.dtype);
   Nest(dims, row, itemsize(target.dtype), itemsize(source.dtype))
       .run(static_cast<std::byte*>(target.data), static_cast<const std::byte*>(source.data));
+}
+
+Tensor on_host(const Tensor& tensor) {
+  const StridedImpl& from = strided(tensor);
+  if (from.device() == kCPU) return tensor;
+  const TensorView view = from.view();
+  const bool dense = from.element_count() > 0 && is_dense(view) && reach_of(view).lowest == 0;
+  const Tensor copy = dense ? new_tensor(from.dtype(), extents_of(view.sizes, view.strides))
+                            : new_tensor(from.dtype(), view.sizes);
+  copy_elements(view, strided(copy).view());
+  return copy;
 }
 
 void fill_elements(const TensorView& target, const Scalar& value) {

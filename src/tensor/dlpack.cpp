@@ -8,7 +8,7 @@
 namespace stax {
 namespace {
 
-constexpr int32_t kDLCPU = 1;
+constexpr int32_t kDLCPU = 1, kDLCUDA = 2;
 enum Code : uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4, kDLBool = 6 };
 
 struct TypeRow {
@@ -41,7 +41,8 @@ Struct* export_tensor(const Tensor& tensor) {
                                   [&](const TypeRow& row) { return row.dtype == impl.dtype(); });
   dlpack::Tensor& out = context->managed.dl_tensor;
   out.data = impl.data();
-  out.device = {kDLCPU, 0};
+  const bool cpu = impl.device() == kCPU;
+  out.device = {cpu ? kDLCPU : kDLCUDA, cpu ? 0 : impl.device().index};
   out.ndim = static_cast<int32_t>(impl.dim());
   out.dtype = {type->code, type->bits, 1};
   out.shape = context->sizes.data();
@@ -63,8 +64,12 @@ DType dtype_of(const dlpack::DataType& type) {
 template <class Struct>
 Tensor import_tensor(Struct* managed, bool read_only) {
   const dlpack::Tensor& in = managed->dl_tensor;
-  STAX_CHECK(in.device.device_type == kDLCPU,
-             "from_dlpack: expected a CPU tensor (device type 1), got type {}", in.device.device_type);
+  STAX_CHECK(in.device.device_type == kDLCPU || in.device.device_type == kDLCUDA,
+             "from_dlpack: expected a CPU or CUDA tensor (device type 1 or 2), got type {}",
+             in.device.device_type);
+  const Device device = in.device.device_type == kDLCPU
+                            ? kCPU
+                            : Device{DeviceType::cuda, static_cast<int8_t>(in.device.device_id)};
   STAX_CHECK(in.ndim >= 0, "from_dlpack: expected a rank of 0 or more, got {}", in.ndim);
   const DType dtype = dtype_of(in.dtype);
   auto* data = static_cast<std::byte*>(in.data) + in.byte_offset;
@@ -85,7 +90,7 @@ Tensor import_tensor(Struct* managed, bool read_only) {
   }
   STAX_CHECK(empty || low == 0, "from_dlpack: negative strides are not taken; copy the tensor first");
   const int64_t bytes = empty ? 0 : (high + 1) * itemsize(dtype);
-  StoragePtr storage(Storage::adopt(data, bytes, kCPU, [managed] {
+  StoragePtr storage(Storage::adopt(data, bytes, device, [managed] {
     if (managed->deleter != nullptr) managed->deleter(managed);
   }));
   if (read_only) storage->set_read_only();

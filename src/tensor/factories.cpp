@@ -14,8 +14,6 @@ std::vector<int64_t> numbers(const IntList& list) {
 }
 
 Tensor blob(void* data, Extents extents, TensorOptions options, std::function<void()> release) {
-  STAX_CHECK(options.device().type == DeviceType::cpu,
-             "from_blob: tensors on {} cannot be made on this machine", options.device().str());
   int64_t reach = 1;
   bool empty = false;
   for (int64_t d = 0; d < extents.rank(); ++d) {

@@ -27,8 +27,8 @@ Tensor to_tensor(const files::ArrayView& array) {
 
 /// A row-major view of the tensor's data, or of a copy that the view keeps.
 files::ArrayView to_array(const Tensor& tensor) {
-  Tensor dense = tensor;
-  if (!strided(tensor).is_contiguous()) {
+  Tensor dense = on_host(tensor);
+  if (!strided(dense).is_contiguous()) {
     const StridedImpl& from = strided(tensor);
     dense = new_tensor(from.dtype(), from.sizes().values());
     copy_elements(from.view(), strided(dense).view());

@@ -136,7 +136,9 @@ std::string Tensor::str() const {
   for (const SymInt& size : sizes()) shape += (shape.empty() ? "" : ", ") + size.str();
   const std::string type = fmt::format("{}[{}]", name(dtype()), shape);
   if (impl()->is_traced()) return "[traced tensor of " + type + "]";
-  return Printer(strided(*this)).text() + "\n[ " + type + " ]";
+  const Tensor here = on_host(*this);
+  const std::string where = device() == kCPU ? "" : " on " + device().str();
+  return Printer(strided(here)).text() + "\n[ " + type + where + " ]";
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {

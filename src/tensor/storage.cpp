@@ -1,19 +1,26 @@
 #include "tensor/storage.h"
 
 #include "device/cpu_allocator.h"
+#include "device/cuda_allocator.h"
 #include "support/check.h"
 
 namespace stax {
+namespace {
+
+device::Allocator& allocator_of(Device device) {
+  if (device.type == DeviceType::cpu) return device::CpuAllocator::global();
+  return device::CudaAllocator::of(device.index);
+}
+
+}  // namespace
 
 Storage* Storage::allocate(int64_t bytes, Device device) {
-  STAX_CHECK(device.type == DeviceType::cpu, "a tensor on {}: only CPU tensors can be made on this machine",
-             device.str());
   auto* storage = new Storage();
   storage->bytes_ = bytes;
   storage->device_ = device;
   storage->owned_ = true;
   try {
-    storage->data_ = static_cast<std::byte*>(device::CpuAllocator::global().allocate(bytes));
+    storage->data_ = static_cast<std::byte*>(allocator_of(device).allocate(bytes));
   } catch (...) {
     storage->owned_ = false;
     delete storage;
@@ -52,7 +59,7 @@ Storage* Storage::constant(std::shared_ptr<const std::vector<std::byte>> bytes) 
 }
 
 Storage::~Storage() {
-  if (owned_) device::CpuAllocator::global().deallocate(data_, bytes_);
+  if (owned_) allocator_of(device_).deallocate(data_, bytes_);
   if (release_) release_();
 }
 

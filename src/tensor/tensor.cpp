@@ -14,6 +14,21 @@ TensorImpl& checked(const detail::ImplPtr& impl) {
   return *impl;
 }
 
+/// The element at an address of the host.
+Scalar element_at(DType dtype, const std::byte* at) {
+  return visit_element(dtype, [&](auto e) -> Scalar {
+    using E = decltype(e);
+    const auto value = E::load(*reinterpret_cast<const typename E::Stored*>(at));
+    if constexpr (std::is_same_v<typename E::Value, bool>) {
+      return Scalar(value);
+    } else if constexpr (std::is_integral_v<typename E::Value>) {
+      return Scalar(static_cast<int64_t>(value));
+    } else {
+      return Scalar(static_cast<double>(value));
+    }
+  });
+}
+
 /// The program reads elements: where a trace runs it has to know.
 void announce_read(const TensorImpl& impl, const std::source_location& where) {
   if (impl.is_traced()) return;
@@ -124,17 +139,13 @@ Scalar Tensor::item(std::source_location where) const {
 Scalar StridedImpl::item(const std::source_location&) {
   STAX_CHECK(element_count() == 1, "item: expected a tensor with one element, got one of {} elements",
              element_count());
-  return visit_element(dtype(), [&](auto e) -> Scalar {
-    using E = decltype(e);
-    const auto value = E::load(*reinterpret_cast<const typename E::Stored*>(data()));
-    if constexpr (std::is_same_v<typename E::Value, bool>) {
-      return Scalar(value);
-    } else if constexpr (std::is_integral_v<typename E::Value>) {
-      return Scalar(static_cast<int64_t>(value));
-    } else {
-      return Scalar(static_cast<double>(value));
-    }
-  });
+  if (device() != kCPU) {
+    alignas(8) std::byte element[8];
+    const TensorView here{element, dtype(), sizes().values(), strides().values()};
+    copy_elements(view(), here);
+    return element_at(dtype(), element);
+  }
+  return element_at(dtype(), data());
 }
 
 }  // namespace stax

@@ -69,7 +69,7 @@ bool StridedImpl::may_overlap_itself() const {
 }
 
 TensorView StridedImpl::view() const {
-  return {data(), dtype(), sizes().values(), strides().values()};
+  return {data(), dtype(), sizes().values(), strides().values(), device()};
 }
 
 Extents dense_extents(std::span<const int64_t> sizes) {

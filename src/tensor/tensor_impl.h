@@ -135,9 +135,12 @@ Tensor new_view(const StridedImpl& base, DType dtype, Extents extents, int64_t o
 StridedImpl& strided(const Tensor& tensor,
                      const std::source_location& where = std::source_location::current());
 
-/// Copies `source` into `target` element by element, converting; shapes must be equal. Memory may not
-/// overlap unless both are the same view.
+/// Copies `source` into `target` element by element, converting, also between devices; shapes must be equal.
+/// Memory may not overlap unless both are the same view.
 void copy_elements(const TensorView& source, const TensorView& target);
+/// The tensor itself where it lies on the CPU, otherwise a copy there, with the same strides where it is
+/// dense.
+Tensor on_host(const Tensor& tensor);
 /// Writes one number, converted, to every element.
 void fill_elements(const TensorView& target, const Scalar& value);
 

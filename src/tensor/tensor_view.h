@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "stax/device.h"
 #include "stax/dtype.h"
 
 namespace stax {
@@ -12,6 +13,7 @@ struct TensorView {
   void* data = nullptr;  // element 0: offsets are already applied
   DType dtype = DType::float32;
   std::vector<int64_t> sizes, strides;  // in elements
+  Device device = {};
 
   int64_t dim() const { return static_cast<int64_t>(sizes.size()); }
   int64_t numel() const {
