@@ -8,10 +8,12 @@
 
 #include "cli/commands.h"
 #include "device/cpu_info.h"
+#include "device/cuda_device.h"
 #include "kernels/onednn.h"
 #include "runtime/host_compiler.h"
 #include "runtime/python.h"
 #include "runtime/triton_compiler.h"
+#include "stax/cuda.h"
 #include "support/check.h"
 #include "support/file.h"
 #include "support/process.h"
@@ -31,11 +33,6 @@ std::string output_of(const std::vector<std::string>& command) {
   } catch (const RuntimeError&) {
     return "";
   }
-}
-
-std::string first_line(const std::vector<std::string>& command) {
-  const std::string text = output_of(command);
-  return text.substr(0, text.find('\n'));
 }
 
 std::string last_line(const std::vector<std::string>& command) {
@@ -122,13 +119,16 @@ void report_triton() {
 }
 
 void report_gpu() {
-  if (std::filesystem::exists("/proc/driver/nvidia/version")) {
-    const auto program = find_program("nvidia-smi");
-    const std::string name =
-        program ? first_line({*program, "--query-gpu=name", "--format=csv,noheader"}) : "";
-    line("GPU", name.empty() ? "a driver is loaded; its device could not be named" : name);
-  } else {
-    line("GPU", "no NVIDIA driver is loaded; programs run on the CPU");
+  try {
+    const int32_t count = device::cuda_device_count();
+    if (count == 0) return line("GPU", fmt::format("none: {}", cuda::unavailable_reason()));
+    for (int32_t k = 0; k < count; ++k) {
+      const device::CudaProperties& p = device::cuda_properties(k);
+      line("GPU", fmt::format("cuda:{}: {}, sm_{}, {} multiprocessors, {} GiB, L2 {} KiB", k, p.name,
+                              p.capability, p.processors, p.total_bytes >> 30, p.cache_bytes >> 10));
+    }
+  } catch (const Error& error) {
+    line("GPU", error.what());
   }
 }
 

@@ -43,6 +43,8 @@ struct KernelCall {
   std::span<void* const> buffers;            // to element 0 of KernelInfo::buffers
   std::span<const loops::Constant> scalars;  // parallel to Program::scalars
   KernelStatus* status = nullptr;
+  std::span<const long> sizes;            // values of KernelInfo::symbols
+  std::span<const long> extents;          // values of KernelInfo::extents
   std::function<int64_t(Expr)> evaluate;  // for the sizes of the call
 };
 
@@ -68,6 +70,7 @@ struct KernelInfo {
   std::string name;                      // exported symbol; the name of its group
   std::vector<loops::BufferId> buffers;  // arguments, in order
   std::vector<Symbol> symbols;           // size symbols whose run-time values it needs, in order
+  std::vector<Expr> extents;             // of a GPU kernel's axes, outermost first
   Expr parallel_extent = 1;              // iterations that may run on different threads
   Expr grain = 1;                        // hint: iterations worth handing to one thread at a time
   Expr scratch_bytes = 0;                // of each thread

@@ -33,10 +33,11 @@ void join_modules(std::vector<Stages*>& all) {
 }  // namespace
 
 capture::Captured trace_function(const TensorFunction& function, const std::vector<Tensor>& arguments,
-                                 const capture::SymbolOptions& symbol_options) {
+                                 const capture::SymbolOptions& symbol_options, Device device) {
   capture::TraceOptions options;
   options.refuse_reads = true;
   const auto trace = capture::FunctionalTrace::start(std::move(options));
+  trace->set_device(device);
   std::vector<const Tensor*> pointers;
   for (const Tensor& argument : arguments) pointers.push_back(&argument);
   capture::InputSymbols symbols = capture::make_symbols(trace->env(), pointers, {}, symbol_options);
@@ -55,16 +56,17 @@ std::vector<BatchItem> compile_batch(std::vector<capture::Captured> captured, co
   const PipelineOptions strict{.strict_native = true, .target = target}, lenient{};
   std::vector<BatchItem> items(captured.size());
   std::vector<Stages> stages(captured.size());
-  std::vector<Stages*> native;
+  std::vector<Stages*> native, on_gpu;
   for (size_t i = 0; i < captured.size(); ++i) {
     try {
       stages[i] = run_stages(captured[i].graph, *captured[i].env, strict);
-      native.push_back(&stages[i]);
+      (stages[i].device == kCPU ? native : on_gpu).push_back(&stages[i]);
     } catch (const Error& error) {
       items[i].error = error.what();
     }
   }
   if (target == "cpu") join_modules(native);
+  compile_ahead({on_gpu.data(), on_gpu.size()});
   for (size_t i = 0; i < captured.size(); ++i) {
     try {
       if (items[i].error.empty()) {

@@ -15,9 +15,10 @@ namespace stax::compiler {
 
 using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
-/// Records `function` on tensors that stand for `arguments`. UserError where it reads a value.
+/// Records `function` on tensors that stand for `arguments`; what it makes of numbers lies on `device`.
+/// UserError where it reads a value.
 capture::Captured trace_function(const TensorFunction& function, const std::vector<Tensor>& arguments,
-                                 const capture::SymbolOptions& symbols = {});
+                                 const capture::SymbolOptions& symbols = {}, Device device = {});
 
 /// What became of one of many programs.
 struct BatchItem {

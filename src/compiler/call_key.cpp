@@ -27,17 +27,21 @@ enum Tag : uint64_t {
   kDType,
   kString,
   kRunTimeNumber,
-  kGeneral
+  kGeneral,
+  kRanked
 };
 
 void add_tensor(CallKey& key, const Tensor& tensor, Layout layout) {
   const TensorImpl& impl = *tensor.impl();
   const auto dtype = static_cast<uint64_t>(impl.dtype());
+  const uint64_t where =
+      (static_cast<uint64_t>(impl.device().type) << 8 | static_cast<uint8_t>(impl.device().index)) << 32;
   if (layout == Layout::flat) {
     key.add((impl.dim() == 0 ? kZeroDim : kVector) | dtype << 8);
     return;
   }
-  key.add(kTensor | dtype << 8 | static_cast<uint64_t>(impl.dim()) << 16);
+  key.add(kTensor | dtype << 8 | static_cast<uint64_t>(impl.dim()) << 16 | where);
+  if (layout == Layout::ranked) return;
   for (const SymInt& size : impl.sizes()) key.add(static_cast<uint64_t>(size.value()));
   for (const SymInt& stride : impl.strides()) key.add(static_cast<uint64_t>(stride.value()));
 }
@@ -139,18 +143,31 @@ CallKey make_key(const graph::Op& op, const capture::Arguments& arguments, Layou
   return key;
 }
 
-CallKey make_general_key(const graph::Op& op, const capture::Arguments& arguments) {
+namespace {
+
+CallKey key_without_numbers(const graph::Op& op, const capture::Arguments& arguments, Layout layout,
+                            uint64_t tag) {
   CallKey key;
   key.add(std::bit_cast<uint64_t>(&op));
-  key.add(kGeneral);
+  key.add(tag);
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (const auto dtype = run_time_number(op, arguments, i)) {
       key.add(kRunTimeNumber | static_cast<uint64_t>(*dtype) << 8);
     } else {
-      std::visit(AddArgument{key, Layout::flat}, arguments[i].value);
+      std::visit(AddArgument{key, layout}, arguments[i].value);
     }
   }
   return key;
+}
+
+}  // namespace
+
+CallKey make_ranked_key(const graph::Op& op, const capture::Arguments& arguments) {
+  return key_without_numbers(op, arguments, Layout::ranked, kRanked);
+}
+
+CallKey make_general_key(const graph::Op& op, const capture::Arguments& arguments) {
+  return key_without_numbers(op, arguments, Layout::flat, kGeneral);
 }
 
 }  // namespace stax::compiler

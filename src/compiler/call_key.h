@@ -35,8 +35,9 @@ class CallKey {
 
 /// How the tensors of a call enter its key.
 enum class Layout : uint8_t {
-  exact,  // sizes and strides as they are
-  flat,   // all have one dense layout, or are zero-dim: one dimension of all elements
+  exact,   // sizes and strides as they are
+  ranked,  // any sizes: devices and ranks
+  flat,    // all have one dense layout, or are zero-dim: one dimension of all elements
 };
 
 /// `flat` where a pointwise call may be seen as one over vectors. `shape` receives a tensor that has the
@@ -44,6 +45,8 @@ enum class Layout : uint8_t {
 Layout layout_of(const graph::Op& op, const capture::Arguments& arguments, const StridedImpl** shape);
 
 CallKey make_key(const graph::Op& op, const capture::Arguments& arguments, Layout layout);
+/// The key of the programs that serve all sizes and all run-time numbers.
+CallKey make_ranked_key(const graph::Op& op, const capture::Arguments& arguments);
 /// The key of the program that serves all counts and all run-time numbers of a flat call.
 CallKey make_general_key(const graph::Op& op, const capture::Arguments& arguments);
 

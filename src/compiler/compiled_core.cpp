@@ -548,6 +548,8 @@ std::vector<Artifact> CompiledCore::artifacts() const {
       for (const codegen::Kernel& kernel : stages.kernels) {
         artifact.kernels.push_back({kernel.info.name, codegen::print_module(std::span(&kernel, 1)).source});
       }
+      for (size_t t = 0; t < stages.tiles.size(); ++t)
+        artifact.kernels.push_back({stages.tiles[t].name, stages.sources[t]});
     }
     out.push_back(std::move(artifact));
   }

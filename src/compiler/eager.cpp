@@ -84,6 +84,11 @@ Eager::Eager() = default;
 Eager::~Eager() = default;
 
 std::vector<Tensor> Eager::call(const graph::Op& op, const capture::Arguments& arguments) {
+  if (op.op_class != graph::OpClass::view) {
+    if (const auto device = EagerGpu::device_of(op, arguments)) {
+      return on_gpu_.call(op, arguments, *device, *this);
+    }
+  }
   switch (op.op_class) {
     case graph::OpClass::view:
       return call_view(op, arguments);

@@ -9,6 +9,7 @@
 
 #include "capture/dispatch.h"
 #include "compiler/call_key.h"
+#include "compiler/eager_gpu.h"
 
 namespace stax::compiler {
 
@@ -46,6 +47,7 @@ class Eager final : public capture::EagerBackend {
     std::unordered_map<uint64_t, int> made;  // special programs by hash of the general key
   };
   std::array<Shard, kShards> shards_;
+  EagerGpu on_gpu_;
 };
 
 }  // namespace stax::compiler

@@ -5,10 +5,13 @@
 
 #include "codegen/triton/printer.h"
 #include "compiler/constant_evaluator.h"
+#include "device/cpu_allocator.h"
 #include "device/cpu_info.h"
+#include "device/cuda_allocator.h"
 #include "graph/pass_table.h"
 #include "kernels/external.h"
 #include "ops/table.h"
+#include "runtime/cuda_kernel.h"
 #include "runtime/triton_interpreter.h"
 #include "schedule/verify.h"
 #include "support/check.h"
@@ -70,6 +73,14 @@ void emit_cuda(Stages& stages, const schedule::Target& target, const Sizes& size
     stages.sources.push_back(codegen::print_triton(stages.tiles.back()));
     codegen::KernelInfo info{.name = stages.tiles.back().name, .symbols = stages.tiles.back().symbols};
     for (const codegen::TilePointer& p : stages.tiles.back().pointers) info.buffers.push_back(p.buffer);
+    bool even = true;
+    const auto is_even = [&](Expr e) { return e.is_constant() || sizes.likely(e) % 16 == 0; };
+    for (const codegen::TileAxis& axis : stages.tiles.back().axes) {
+      info.extents.push_back(axis.numel);
+      even = even && is_even(axis.numel);
+    }
+    for (Symbol s : info.symbols) even = even && is_even(Expr(s));
+    stages.even.push_back(even ? 1 : 0);
     stages.infos.push_back(std::move(info));
   }
 }
@@ -113,7 +124,74 @@ std::unique_ptr<runtime::PlanExecutor> build_interpreted(const Stages& stages) {
   return std::make_unique<runtime::PlanExecutor>(std::move(plan), machine());
 }
 
+/// The kernels of a plan for a GPU; nothing is compiled.
+std::vector<std::shared_ptr<runtime::CudaKernel>> cuda_kernels(const Stages& stages,
+                                                               const codegen::Plan& plan) {
+  const int32_t device = stages.device.index;
+  std::shared_ptr<runtime::CudaStatus> status;
+  std::vector<std::shared_ptr<runtime::CudaKernel>> kernels;
+  for (size_t k = 0; k < stages.tiles.size(); ++k) {
+    const codegen::TileKernel& tile = stages.tiles[k];
+    if (tile.checks && !status)
+      status = std::make_shared<runtime::CudaStatus>(device, plan.origins, plan.places);
+    kernels.push_back(std::make_shared<runtime::CudaKernel>(triton_compiler(), tile,
+                                                            tuning::default_config(tile), stages.sources[k],
+                                                            device, tile.checks ? status : nullptr));
+  }
+  return kernels;
+}
+
+/// That which the first call will likely need.
+runtime::CudaVariant first_variant(const Stages& stages, size_t kernel) {
+  const bool sizes =
+      std::ranges::any_of(stages.tiles[kernel].axes,
+                          [](const codegen::TileAxis& axis) { return !axis.numel.is_constant(); }) ||
+      !stages.tiles[kernel].symbols.empty();
+  return sizes && stages.even[kernel] ? runtime::CudaVariant::even : runtime::CudaVariant::aligned;
+}
+
+std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages) {
+  codegen::Plan plan = plan_of(stages);
+  const auto kernels = cuda_kernels(stages, plan);
+  std::vector<runtime::TritonRequest> requests;
+  for (size_t k = 0; k < kernels.size(); ++k)
+    requests.push_back(kernels[k]->request(first_variant(stages, k)));
+  if (!requests.empty()) {
+    const std::vector<runtime::TritonOutcome> outcomes = triton_compiler().compile(requests);
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      if (!outcomes[k].kernel) throw_runtime_error(outcomes[k].error);
+      kernels[k]->load(first_variant(stages, k), outcomes[k].kernel);
+      plan.kernels[k].runner = kernels[k];
+    }
+  }
+  runtime::Machine on_gpu = machine();
+  on_gpu.allocator = &device::CudaAllocator::of(stages.device.index);
+  on_gpu.find_prepare = nullptr;
+  on_gpu.device = stages.device;
+  return std::make_unique<runtime::PlanExecutor>(std::move(plan), on_gpu);
+}
+
 }  // namespace
+
+runtime::TritonCompiler& triton_compiler() {
+  static runtime::TritonCompiler compiler;
+  return compiler;
+}
+
+void compile_ahead(std::span<Stages* const> programs) {
+  std::vector<runtime::TritonRequest> requests;
+  for (const Stages* stages : programs) {
+    if (stages->device == kCPU || stages->tiles.empty()) continue;
+    const auto kernels = cuda_kernels(*stages, plan_of(*stages));
+    for (size_t k = 0; k < kernels.size(); ++k)
+      requests.push_back(kernels[k]->request(first_variant(*stages, k)));
+  }
+  if (requests.empty()) return;
+  try {
+    triton_compiler().compile(requests);
+  } catch (const RuntimeError&) {
+  }
+}
 
 schedule::Target cpu_schedule_target() {
   schedule::Target target;
@@ -134,9 +212,14 @@ Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& opti
   const auto start = Clock::now();
   Stages stages;
   stages.captured = graph;
-  const bool cpu = options.target == "cpu";
-  const schedule::Target target = cpu ? cpu_schedule_target() : cuda_target_named(options.target);
-  stages.target = cpu ? "cpu:" + device::cpu_target().name : options.target;
+  stages.device = options.backend == Backend::native ? graph::device_of(graph) : kCPU;
+  const bool gpu = stages.device != kCPU, cpu = !gpu && options.target == "cpu";
+  const schedule::Target target = cpu   ? cpu_schedule_target()
+                                  : gpu ? cuda_target_of(stages.device.index)
+                                        : cuda_target_named(options.target);
+  stages.target = cpu   ? "cpu:" + device::cpu_target().name
+                  : gpu ? cuda_target_name(stages.device.index)
+                        : options.target;
   stages.graph = graph::run_passes({ops::table(), env, evaluate_constants}, std::move(graph));
   if (log::enabled(Channel::graph)) log::write(Channel::graph, "\n" + stages.graph.str());
   lowering::Lowered lowered =
@@ -160,6 +243,8 @@ Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& opti
     if (options.strict_native) throw;
     stages.fallback = error.what();
     stages.kernels.clear();
+    stages.tiles.clear();
+    stages.even.clear();
     stages.sources.clear();
     stages.infos.clear();
     stages.source_of.clear();
@@ -173,10 +258,12 @@ Executables build(Stages& stages, const PipelineOptions& options) {
   if (options.backend == Backend::native && stages.fallback.empty()) {
     const auto start = Clock::now();
     try {
-      out.plan = stages.target.starts_with("cuda") ? build_interpreted(stages) : build_native(stages);
+      out.plan = stages.device != kCPU               ? build_cuda(stages)
+                 : stages.target.starts_with("cuda") ? build_interpreted(stages)
+                                                     : build_native(stages);
       stages.host_seconds = seconds_since(start);
       log::print(Channel::kernels, "{} kernels in {} modules, {:.1f} ms in Stax, {:.1f} ms to compile",
-                 stages.kernels.size(), stages.sources.size(), stages.stax_seconds * 1e3,
+                 stages.infos.size(), stages.sources.size(), stages.stax_seconds * 1e3,
                  stages.host_seconds * 1e3);
       return out;
     } catch (const RuntimeError& error) {

@@ -13,6 +13,7 @@
 #include "reference/executor.h"
 #include "runtime/host_compiler.h"
 #include "runtime/plan_executor.h"
+#include "runtime/triton_compiler.h"
 #include "schedule/schedule.h"
 
 namespace stax::compiler {
@@ -27,7 +28,8 @@ struct PipelineOptions {
   /// Raises where kernels cannot be generated or compiled, instead of running the program in the reference
   /// executor.
   bool strict_native = false;
-  /// What kernels are made for: "cpu", or "cuda:sm_90", whose kernels run in Triton's interpreter.
+  /// What kernels are made for: "cpu", or "cuda:sm_90", whose kernels run in Triton's interpreter. Graphs
+  /// over tensors of a GPU are compiled for that GPU.
   std::string target = "cpu";
 };
 
@@ -46,6 +48,8 @@ struct Stages {
   std::vector<codegen::KernelInfo> infos;  // parallel to kernels
   std::vector<int32_t> source_of;          // parallel to kernels: position in sources
   std::string target;                      // "cpu:x86-64-v4"
+  Device device;                           // what it runs on
+  std::vector<char> even;                  // parallel to tiles: its sizes are likely multiples of 16
   std::string fallback;  // why the program runs in the reference executor; empty: it does not
   double stax_seconds = 0, host_seconds = 0;
 };
@@ -61,9 +65,16 @@ schedule::Target cpu_schedule_target();
 /// The compiler of the process, which all compiled functions share.
 runtime::HostCompiler& host_compiler();
 
+/// That of kernels for GPUs.
+runtime::TritonCompiler& triton_compiler();
+
 /// Passes, lowering, schedule, kernels and their sources. Nothing is compiled. Where a kernel cannot be
 /// decided or spelled, `fallback` says why; with `options.strict_native` it raises.
 Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& options);
+
+/// Makes sure that the compilers have these programs' kernels for GPUs, so that build() finds them: all at
+/// the same time. Errors are left to build().
+void compile_ahead(std::span<Stages* const> programs);
 
 /// Compiles the sources, or takes them from the disk cache, and makes the plan. Where that fails and
 /// `options` allow it, `stages.fallback` says why and the program runs in the reference executor.

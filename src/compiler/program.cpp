@@ -1,10 +1,12 @@
 #include "compiler/program.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "capture/dispatch.h"
 #include "compiler/size_text.h"
 #include "compiler/small_array.h"
+#include "device/cuda_device.h"
 #include "schedule/memory_plan.h"
 #include "stax/random.h"
 #include "support/check.h"
@@ -150,6 +152,7 @@ Extents CompiledProgram::extents(const Layout& layout, const Call& call) {
 
 void CompiledProgram::prepare() {
   const graph::Graph& graph = captured_.graph;
+  device_ = graph::device_of(graph);
   if (captured_.env) late_symbols_ = captured_.env->late_symbols();
   for (size_t k = 0; k < late_symbols_; ++k) {
     numbers_.set_stage(Symbol{SymbolKind::unbacked, static_cast<int32_t>(k)}, 1);
@@ -175,6 +178,7 @@ void CompiledProgram::prepare() {
     Result& result = results_.emplace_back();
     if (output.same_as >= 0 || output.argument >= 0 || output.tensor.defined()) continue;
     result.dtype = output.meta.dtype;
+    result.device = output.meta.device;
     result.layout = layout_of(output.meta);
     Expr offset = output.meta.offset;
     if (output.output >= 0 && !interpret_) {
@@ -213,12 +217,19 @@ const Tensor& CompiledProgram::source_of(size_t input, const Call& call) const {
   return source.argument >= 0 ? *call.arguments[static_cast<size_t>(source.argument)] : source.tensor;
 }
 
-void* CompiledProgram::data_of(size_t input, const Call& call) const {
+void* CompiledProgram::data_of(size_t input, const Call& call, StagedInputs& staged) const {
   const CapturedInput& source = captured_.inputs[input];
-  if (source.number >= 0) return const_cast<NumberCell*>(&call.numbers[static_cast<size_t>(source.number)]);
+  if (source.number >= 0)
+    return staged.place(&call.numbers[static_cast<size_t>(source.number)], int64_t{sizeof(NumberCell)});
   const StridedImpl& impl = strided(source_of(input, call));
-  if (!source.flat) return impl.data();
-  return impl.storage()->data() + source.start * itemsize(input_tensors_[input].dtype);
+  if (!source.flat) return staged.place(impl.storage(), impl.data());
+  return staged.place(impl.storage(),
+                      impl.storage()->data() + source.start * itemsize(input_tensors_[input].dtype));
+}
+
+void CompiledProgram::write_back(const Call& call, const StagedInputs& staged) const {
+  for (const graph::WriteBack& w : captured_.graph.write_backs)
+    staged.write_back(strided(source_of(static_cast<size_t>(w.input), call)).storage());
 }
 
 void CompiledProgram::check_writable(const Call& call) const {
@@ -242,23 +253,26 @@ void CompiledProgram::know_late(const Call& call) const {
 void CompiledProgram::run_native(Call& call, std::span<const loops::Constant> scalars,
                                  std::span<StoragePtr> outputs) const {
   SmallArray<runtime::InputTensor, 12> tensors(input_tensors_.size());
+  StagedInputs staged(device_);
   for (size_t k = 0; k < tensors.size(); ++k) {
     tensors[k] = input_tensors_[k];
-    tensors[k].data = data_of(k, call);
+    tensors[k].data = data_of(k, call, staged);
   }
   SmallArray<runtime::OutputTensor, 8> made(outputs.size());
   runtime::RunOutputs out{made, {}};
   executables_.plan->run({tensors, scalars, {}, call.symbols}, out);
   std::copy(out.late.begin(), out.late.end(), call.late.begin());
   for (size_t k = 0; k < outputs.size(); ++k) {
-    outputs[k] = StoragePtr(Storage::own(made[k].data, made[k].bytes, kCPU));
+    outputs[k] = StoragePtr(Storage::own(made[k].data, made[k].bytes, device_));
   }
+  write_back(call, staged);
 }
 
 void CompiledProgram::run_reference(const Call& call, std::span<const loops::Constant> scalars,
                                     std::span<StoragePtr> outputs) const {
   SmallArray<void*, 12> ins(input_tensors_.size());
-  for (size_t k = 0; k < ins.size(); ++k) ins[k] = data_of(k, call);
+  StagedInputs staged(kCPU);
+  for (size_t k = 0; k < ins.size(); ++k) ins[k] = data_of(k, call, staged);
   SmallArray<void*, 8> outs(outputs.size());
   for (size_t k = 0; k < outputs.size(); ++k) {
     outputs[k] = StoragePtr(Storage::allocate(call.registers[static_cast<size_t>(output_bytes_[k])], kCPU));
@@ -273,6 +287,13 @@ void CompiledProgram::run_reference(const Call& call, std::span<const loops::Con
     invocation.symbols = &symbols;
   }
   executables_.reference->run(invocation);
+  write_back(call, staged);
+  if (device_ == kCPU) return;
+  for (StoragePtr& output : outputs) {
+    const StoragePtr there(Storage::allocate(output->bytes(), device_));
+    device::copy_to_device(there->data(), output->data(), output->bytes(), device_.index);
+    output = there;
+  }
 }
 
 Tensor CompiledProgram::result(size_t k, const Call& call, std::span<const StoragePtr> outputs,
@@ -294,8 +315,8 @@ Tensor CompiledProgram::result(size_t k, const Call& call, std::span<const Stora
   }
   const Tensor tensor = tensor_over(facts.dtype, extents(facts.layout, call), offset,
                                     outputs[static_cast<size_t>(facts.output)]);
-  if (!facts.copy) return tensor;
-  const Tensor copy = new_tensor(facts.dtype, extents(facts.wanted, call));
+  if (!facts.copy) return facts.device == device_ ? tensor : tensor.to(facts.device);
+  const Tensor copy = new_tensor(facts.dtype, extents(facts.wanted, call), facts.device);
   copy_elements(strided(tensor).view(), strided(copy).view());
   return copy;
 }
@@ -384,7 +405,7 @@ Tensor laid_out(const Tensor& value, Extents extents) {
     same = same && impl.stride(d) == static_cast<int64_t>(extents.strides()[d]);
   }
   if (same) return value;
-  const Tensor out = new_tensor(value.dtype(), std::move(extents));
+  const Tensor out = new_tensor(value.dtype(), std::move(extents), value.device());
   copy_elements(impl.view(), strided(out).view());
   return out;
 }
@@ -396,7 +417,8 @@ Tensor CompiledProgram::input_view(size_t input, const TensorMeta& meta, const C
   const CapturedInput& source = captured_.inputs[input];
   if (source.number >= 0) {
     const Tensor number = new_tensor(meta.dtype, evaluator.extents(meta));
-    std::copy_n(static_cast<std::byte*>(data_of(input, call)), itemsize(meta.dtype), strided(number).data());
+    std::memcpy(strided(number).data(), &call.numbers[static_cast<size_t>(source.number)],
+                static_cast<size_t>(itemsize(meta.dtype)));
     return number;
   }
   const StridedImpl& base = strided(source_of(input, call));
@@ -463,7 +485,7 @@ std::vector<Tensor> CompiledProgram::run_graph(Call& call) const {
       case NodeKind::constant: {
         const Tensor constant = new_tensor(meta.dtype, evaluator.extents(meta));
         std::copy(node.data->begin(), node.data->end(), strided(constant).data());
-        values[n] = {constant};
+        values[n] = {constant.to(meta.device)};
         break;
       }
       case NodeKind::call: {
@@ -475,6 +497,7 @@ std::vector<Tensor> CompiledProgram::run_graph(Call& call) const {
           args[static_cast<size_t>(node.op->schema.position("offset"))] = Argument<Tensor>(int64_t{0});
         }
         values[n] = capture::eager_backend().call(*node.op, args);
+        for (size_t r = 0; r < values[n].size(); ++r) values[n][r] = values[n][r].to(node.results[r].device);
         if (dynamic) {
           bind_results(node, values[n], call.late, known);
           check_assertions(call, checked, known);
@@ -492,7 +515,7 @@ std::vector<Tensor> CompiledProgram::run_graph(Call& call) const {
   std::vector<Tensor> written;  // values may look at memory that is about to change
   for (const graph::WriteBack& w : graph.write_backs) {
     const StridedImpl& from = strided(value(w.value));
-    written.push_back(new_tensor(from.dtype(), from.sizes().values()));
+    written.push_back(new_tensor(from.dtype(), from.sizes().values(), from.device()));
     copy_elements(from.view(), strided(written.back()).view());
   }
   for (size_t k = 0; k < written.size(); ++k) {

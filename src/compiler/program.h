@@ -7,6 +7,7 @@
 
 #include "capture/captured.h"
 #include "compiler/pipeline.h"
+#include "compiler/staged_inputs.h"
 #include "symbolic/expr_program.h"
 #include "tensor/tensor_impl.h"
 
@@ -22,7 +23,8 @@ union NumberCell {
 /// Immutable; any number of threads may run it at a time.
 class CompiledProgram {
  public:
-  /// `interpret`: runs the captured graph operator by operator instead (backend "debug").
+  /// For the device of its inputs. `interpret`: runs the captured graph operator by operator instead (backend
+  /// "debug").
   static std::shared_ptr<const CompiledProgram> make(capture::Captured captured,
                                                      const PipelineOptions& options, bool interpret = false);
   /// Of stages that ran already.
@@ -54,6 +56,7 @@ class CompiledProgram {
     DType dtype = DType::float32;
     Layout layout;
     int32_t offset = 0;  // register, in elements
+    Device device;       // of the tensor; its storage lies on the program's
     bool copy = false;   // into storage of its own: another result has that one, or the layout is not the one
     Layout wanted;       // that the function's operators give, which the copy gets
   };
@@ -72,7 +75,9 @@ class CompiledProgram {
   Layout layout_of(const graph::TensorMeta& meta);
   static Extents extents(const Layout& layout, const Call& call);
   const Tensor& source_of(size_t input, const Call& call) const;
-  void* data_of(size_t input, const Call& call) const;
+  void* data_of(size_t input, const Call& call, StagedInputs& staged) const;
+  /// Inputs that the program has written and that lie elsewhere.
+  void write_back(const Call& call, const StagedInputs& staged) const;
   void check_writable(const Call& call) const;
   void know_late(const Call& call) const;
   void bind_results(const graph::Node& node, std::span<const Tensor> results, std::vector<int64_t>& late,
@@ -89,6 +94,7 @@ class CompiledProgram {
   capture::Captured captured_;
   Stages stages_;
   Executables executables_;
+  Device device_;  // of the tensors that it computes
   bool interpret_ = false;
   ExprProgram numbers_;                              // what depends on the symbols
   std::vector<runtime::InputTensor> input_tensors_;  // without data

@@ -10,7 +10,7 @@
 namespace stax::device {
 namespace {
 
-constexpr int32_t kPool = 32;
+constexpr size_t kPool = 32;
 
 struct Device {
   CudaDeviceId id = 0;
@@ -19,7 +19,7 @@ struct Device {
   CudaContext context = nullptr;
   std::mutex mutex;  // of what follows
   std::vector<CudaStreamHandle> pool;
-  int32_t next_in_pool = 0;
+  size_t next_in_pool = 0;
   std::vector<DeferredCheck*> checks;
 };
 
@@ -132,13 +132,13 @@ CudaStream pooled_cuda_stream(int32_t index) {
   Device& device = device_at(index);
   use_cuda_device(index);
   const std::lock_guard lock(device.mutex);
-  const auto at = static_cast<size_t>(device.next_in_pool++ % kPool);
-  if (at >= device.pool.size()) {
+  if (device.pool.size() < kPool) {
     CudaStreamHandle handle = nullptr;
     STAX_CUDA(cuStreamCreate, &handle, kCudaStreamNonBlocking);
     device.pool.push_back(handle);
+    return {index, handle};
   }
-  return {index, device.pool[at]};
+  return {index, device.pool[device.next_in_pool++ % kPool]};
 }
 
 void add_deferred_check(int32_t index, DeferredCheck* check) {

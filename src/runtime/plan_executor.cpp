@@ -6,7 +6,10 @@
 #include <array>
 #include <atomic>
 
+#include "device/cuda_device.h"
 #include "runtime/external_call.h"
+#include "runtime/host_views.h"
+#include "runtime/index_error.h"
 #include "runtime/prepared_plan.h"
 #include "support/check.h"
 
@@ -73,7 +76,7 @@ struct LaunchContext {
   const void* scalars;
   long* status;
   int64_t scratch_bytes;
-  device::CpuAllocator* allocator;
+  device::Allocator* allocator;
 };
 
 /// One thread's part of a kernel that wants scratch: the pointers, with the thread's own one more.
@@ -92,7 +95,7 @@ void launch_with_scratch(const LaunchContext& c, long begin, long end) {
     return run(memory);
   }
   struct Block {
-    device::CpuAllocator* allocator;
+    device::Allocator* allocator;
     int64_t bytes;
     std::byte* data = static_cast<std::byte*>(allocator->allocate(bytes));
     ~Block() { allocator->deallocate(data, bytes); }
@@ -159,7 +162,7 @@ class PlanExecutor::Run {
           break;
       }
     }
-    if (status_.flag) raise_index_error();
+    if (status_.flag) throw_index_error(status_, plan_.plan.origins, plan_.plan.places);
     finished_ = true;
   }
 
@@ -185,7 +188,6 @@ class PlanExecutor::Run {
     if (e.is_constant()) return e.value();
     return evaluate(e, [this](Symbol s) { return symbol_value(s); });
   }
-  [[noreturn]] void raise_index_error() const;
 
   const PreparedPlan& plan_;
   Frame& frame_;
@@ -329,15 +331,19 @@ int64_t PlanExecutor::Run::grain_of(const PreparedPhase& phase) const {
 void PlanExecutor::Run::launch(const PreparedKernel& kernel) {
   void** pointers = frame_.pointers.data() + kernel.first_argument;
   for (int32_t k = 0; k < kernel.arguments; ++k) pointers[k] = frame_.base[kernel.buffers[k]];
-  if (kernel.runner != nullptr) {
-    kernel.runner->run(
-        {{pointers, static_cast<size_t>(kernel.arguments)}, in_.scalars, &status_, [this](Expr e) {
-           return evaluated(e);
-         }});
-    return;
-  }
   long* sizes = frame_.sizes.data() + kernel.first_size;
   for (size_t k = 0; k < kernel.symbols.size(); ++k) sizes[k] = number(kernel.symbols[k]);
+  if (kernel.runner != nullptr) {
+    long* extents = sizes + kernel.symbols.size();
+    for (size_t k = 0; k < kernel.extents.size(); ++k) extents[k] = number(kernel.extents[k]);
+    kernel.runner->run({{pointers, static_cast<size_t>(kernel.arguments)},
+                        in_.scalars,
+                        &status_,
+                        {sizes, kernel.symbols.size()},
+                        {extents, kernel.extents.size()},
+                        [this](Expr e) { return evaluated(e); }});
+    return;
+  }
   LaunchContext context{kernel.entry,
                         pointers,
                         kernel.arguments,
@@ -365,6 +371,11 @@ void PlanExecutor::Run::launch(const PreparedKernel& kernel) {
 void PlanExecutor::Run::call_external(int32_t k) {
   const auto call = [&](ExternalViews& views) {
     views.point_at(frame_.base);
+    if (plan_.machine.device != kCPU) {
+      HostViews here(views.arguments(), views.results(), plan_.machine.device.index);
+      plan_.externals[k](here.arguments(), here.results());
+      return here.upload();
+    }
     if (const auto& ready = plan_.ready[k]) return ready->run(views.arguments(), views.results());
     plan_.externals[k](views.arguments(), views.results());
   };
@@ -392,7 +403,10 @@ void PlanExecutor::Run::call_dynamic(int32_t k) {
   const PreparedDynamic& prepared = plan_.dynamics[k];
   ExternalViews views(call, [this](Expr e) { return evaluated(e); });
   views.point_at(frame_.base);
+  const bool on_gpu = plan_.machine.device != kCPU;
   std::vector<TensorView> results;
+  std::vector<std::unique_ptr<std::byte[]>> here;  // results in host memory, where kernels write to a device
+  std::vector<std::pair<void*, int64_t>> there;
   const auto allocate = [&](DType dtype, const std::vector<int64_t>& sizes) {
     const size_t r = results.size();
     STAX_ASSERT(r < call.results.size() && dtype == call.results[r].dtype &&
@@ -416,9 +430,22 @@ void PlanExecutor::Run::call_dynamic(int32_t k) {
       view.data = allocate_block(buffer, bytes);
     }
     frame_.base[buffer] = view.data;
+    if (on_gpu) {
+      there.emplace_back(view.data, bytes);
+      here.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(std::max<int64_t>(bytes, 1))));
+      view.data = here.back().get();
+    }
     return view;
   };
-  prepared.function(views.arguments(), allocate);
+  if (on_gpu) {
+    const HostViews given(views.arguments(), {}, plan_.machine.device.index);
+    prepared.function(given.arguments(), allocate);
+    for (size_t r = 0; r < there.size(); ++r) {
+      device::copy_to_device(there[r].first, here[r].get(), there[r].second, plan_.machine.device.index);
+    }
+  } else {
+    prepared.function(views.arguments(), allocate);
+  }
   bind_late(k, results);
 }
 
@@ -441,14 +468,6 @@ void PlanExecutor::Run::check_assertion(int32_t k) const {
   if (holds(a.condition.relation, number(plan_.assertions[k].left), number(plan_.assertions[k].right)))
     return;
   throw_failure(a, [this](Symbol s) { return symbol_value(s); });
-}
-
-void PlanExecutor::Run::raise_index_error() const {
-  const auto node = static_cast<size_t>(status_.node);
-  throw_user_error_at(
-      node < plan_.plan.places.size() ? plan_.plan.places[node] : CallStack(),
-      fmt::format("[{}] index {} is out of range for a dimension of size {}; check the indices passed to it",
-                  plan_.plan.origins.at(node), status_.value, status_.size));
 }
 
 PlanExecutor::PlanExecutor(codegen::Plan plan, const Machine& machine)

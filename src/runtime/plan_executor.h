@@ -1,4 +1,4 @@
-// Runs plans on the CPU.
+// Runs plans on the CPU, and launches them on a GPU.
 #pragma once
 
 #include <memory>
@@ -7,19 +7,21 @@
 #include <vector>
 
 #include "codegen/plan/plan.h"
-#include "device/cpu_allocator.h"
+#include "device/allocator.h"
 #include "device/thread_pool.h"
 #include "kernels/external.h"
 
 namespace stax::runtime {
 
-/// What a plan runs on. `find_external` is kernels::find_external but in tests; without `find_prepare` calls
-/// are not made ready for their constants.
+/// What a plan runs on. Where `device` is a GPU, `allocator` gives its memory, all kernels have runners, and
+/// external functions, which are CPU code, work on copies in host memory. `find_external` is
+/// kernels::find_external but in tests; without `find_prepare` calls are not made ready for their constants.
 struct Machine {
   device::ThreadPool* pool = nullptr;
-  device::CpuAllocator* allocator = nullptr;
+  device::Allocator* allocator = nullptr;
   kernels::ExternalFunction (*find_external)(std::string_view name) = nullptr;
   kernels::PrepareExternal (*find_prepare)(std::string_view name) = nullptr;
+  Device device = {};
 };
 
 /// A tensor as the caller has it; sizes and strides in elements.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/cuda_device.h"
 #include "kernels/dynamic.h"
 #include "runtime/external_call.h"
 #include "schedule/memory_plan.h"
@@ -64,6 +65,7 @@ void prepare_kernels(PreparedPlan& p) {
     }
     out.buffers = k.info.buffers;
     for (Symbol s : k.info.symbols) out.symbols.push_back(p.numbers.add(Expr(s)));
+    for (Expr e : k.info.extents) out.extents.push_back(p.numbers.add(e));
     const auto add_phase = [&](Expr extent, Expr points, Expr grain) {
       out.phases.push_back({p.numbers.add(extent), p.numbers.add(points), seldom(p, grain)});
     };
@@ -74,7 +76,7 @@ void prepare_kernels(PreparedPlan& p) {
       out.when.push_back({c.relation, p.numbers.add(c.left), p.numbers.add(c.right)});
     }
     p.pointers += out.arguments;
-    p.sizes += static_cast<int32_t>(out.symbols.size());
+    p.sizes += static_cast<int32_t>(out.symbols.size() + out.extents.size());
     p.kernels.push_back(std::move(out));
   }
 }
@@ -164,6 +166,18 @@ struct StepOf {
 
 }  // namespace
 
+namespace {
+
+/// A copy on the machine's device that lives as long as the plan.
+void* upload(PreparedPlan& p, const std::vector<std::byte>& bytes) {
+  const auto size = static_cast<int64_t>(bytes.size());
+  const StoragePtr& memory = p.constant_memory.emplace_back(Storage::allocate(size, p.machine.device));
+  device::copy_to_device(memory->data(), bytes.data(), size, p.machine.device.index);
+  return memory->data();
+}
+
+}  // namespace
+
 PreparedPlan prepare(codegen::Plan plan, const Machine& machine) {
   PreparedPlan p;
   p.plan = std::move(plan);
@@ -189,9 +203,12 @@ PreparedPlan prepare(codegen::Plan plan, const Machine& machine) {
     const auto& data = p.plan.buffers[b].data;
     if (!data) continue;
     // Kernels only read it: the verifier of loop programs refuses stores to constants.
-    p.constants.emplace_back(static_cast<loops::BufferId>(b),
-                             const_cast<void*>(static_cast<const void*>(data->data())));
+    void* memory = const_cast<void*>(static_cast<const void*>(data->data()));
+    if (machine.device != kCPU) memory = upload(p, *data);
+    p.constants.emplace_back(static_cast<loops::BufferId>(b), memory);
   }
+  // Calls may use other streams than this one.
+  if (!p.constant_memory.empty()) device::synchronize(device::current_cuda_stream(machine.device.index));
   StepOf step{p, p.bindings, p.outputs, p.steps};
   for (const codegen::Instruction& i : p.plan.instructions) std::visit(step, i);
   prepare_externals(p);

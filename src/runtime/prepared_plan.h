@@ -8,6 +8,7 @@
 #include "kernels/dynamic.h"
 #include "runtime/plan_executor.h"
 #include "symbolic/expr_program.h"
+#include "tensor/storage.h"
 
 namespace stax::runtime {
 
@@ -61,7 +62,7 @@ struct PreparedKernel {
   int32_t first_argument = 0, arguments = 0;      // positions in the frame's pointers
   int32_t first_size = 0;                         // position in the frame's sizes
   std::vector<loops::BufferId> buffers;
-  std::vector<NumberId> symbols;
+  std::vector<NumberId> symbols, extents;  // extents follow the symbols in the frame's sizes
   std::vector<PreparedPhase> phases;
   NumberId scratch_bytes = 0;
   struct Asked {
@@ -116,6 +117,7 @@ struct PreparedPlan {
   std::vector<std::unique_ptr<const kernels::PreparedExternal>> ready;  // parallel to externals; may be null
   std::vector<Step> steps;
   std::vector<std::pair<loops::BufferId, void*>> constants;
+  std::vector<StoragePtr> constant_memory;  // on a device
   NumberId arena_bytes = 0;
   int32_t pointers = 0, sizes = 0;  // lengths of the frame's arrays
   int32_t late_symbols = 0;         // symbols without hint: one more than the highest number

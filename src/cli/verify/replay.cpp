@@ -3,13 +3,16 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <optional>
 
 #include "cli/verify/compare.h"
 #include "cli/verify/other_sizes.h"
 #include "cli/verify/translate.h"
 #include "compiler/batch.h"
+#include "device/cuda_device.h"
 #include "stax/compile.h"
+#include "stax/cuda.h"
 #include "stax/error.h"
 #include "stax/random.h"
 #include "tensor/tensor_impl.h"
@@ -25,6 +28,41 @@ Outcome failed(std::string reason) {
 }
 Outcome unknown(std::string reason) {
   return {Verdict::unknown, std::move(reason)};
+}
+
+bool on_gpu(ReplayMode mode) {
+  return mode == ReplayMode::cuda || mode == ReplayMode::cuda_dynamic;
+}
+bool for_all_sizes(ReplayMode mode) {
+  return mode == ReplayMode::dynamic || mode == ReplayMode::cuda_dynamic;
+}
+
+/// The tensors over copies of their memory on that device, with their strides and offsets, after all work on
+/// the device that they lie on.
+std::vector<Tensor> moved(const std::vector<Tensor>& tensors, Device device) {
+  std::map<const Storage*, StoragePtr> memory;
+  std::vector<Tensor> out;
+  for (const Tensor& tensor : tensors) {
+    const StridedImpl& impl = strided(tensor);
+    if (impl.device() == device) {
+      out.push_back(tensor);
+      continue;
+    }
+    const StoragePtr& from = impl.storage();
+    StoragePtr& to = memory[from.get()];
+    if (to.get() == nullptr) {
+      to = StoragePtr(Storage::allocate(from->bytes(), device));
+      if (device == kCPU) {
+        cuda::synchronize(impl.device().index);
+        device::copy_to_host(to->data(), from->data(), from->bytes(), impl.device().index);
+      } else {
+        device::copy_to_device(to->data(), from->data(), from->bytes(), device.index);
+      }
+    }
+    out.emplace_back(detail::ImplPtr(new StridedImpl(
+        impl.dtype(), extents_of(impl.sizes().values(), impl.strides().values()), impl.offset(), to)));
+  }
+  return out;
 }
 
 std::vector<Expected> expected_results(const RecordedFile& file, const Json& call) {
@@ -129,11 +167,12 @@ class Call {
   }
 
   /// Runs the program that was compiled for the call's own sizes at others, against eager evaluation.
-  void check_other_sizes(const compiler::CompiledProgram& program, const std::vector<Tensor>& arguments) {
+  void check_other_sizes(const compiler::CompiledProgram& program, const std::vector<Tensor>& arguments,
+                         Device device) {
     if (!outcome_ || outcome_->verdict != Verdict::passed || refused_by_python()) return;
     const compiler::Guards guards(program.captured());
     for (const std::vector<Tensor>& tensors : at_other_sizes(program.captured(), guards, arguments, 2)) {
-      std::string words = difference_at(program, guards, tensors);
+      std::string words = difference_at(program, guards, tensors, device);
       if (!words.empty()) {
         const bool native = outcome_->native;
         outcome_ = failed(std::move(words));
@@ -157,7 +196,7 @@ class Call {
 
   /// Where the program and eager evaluation differ on these arguments; empty where they do not.
   std::string difference_at(const compiler::CompiledProgram& program, const compiler::Guards& guards,
-                            const std::vector<Tensor>& tensors) const {
+                            const std::vector<Tensor>& tensors, Device device) const {
     std::vector<Tensor> got;
     std::vector<Expected> expected;
     std::string raised, eager_raised;
@@ -171,7 +210,9 @@ class Call {
     }
     try {
       manual_seed(seed);
-      got = compiler::run_program(program, clones(tensors), *compiler::symbols_of(guards, tensors));
+      got = moved(compiler::run_program(program, moved(clones(tensors), device),
+                                        *compiler::symbols_of(guards, tensors)),
+                  kCPU);
     } catch (const UserError& error) {
       raised = error.what();
     }
@@ -211,11 +252,11 @@ void replay_eagerly(const RecordedFile& file, const std::vector<size_t>& calls,
 
 /// By the public door, alone: for functions that read values, which no trace covers, and for calls that
 /// raise.
-void run_alone(Call& call) {
+void run_alone(Call& call, Device device) {
   call.attempt([&] {
     const Request request = call.fresh();
     const auto compiled = compile([&](const std::vector<Tensor>& in) { return request.run(in); });
-    call.finish(compiled(request.tensors()));
+    call.finish(moved(compiled(moved(request.tensors(), device)), kCPU));
   });
   if (!call.refused_by_python()) call.not_native();
 }
@@ -228,7 +269,8 @@ struct Traced {
 
 void finish_batch(std::vector<Traced>& traced, std::vector<capture::Captured> captured, ReplayMode mode,
                   const ReplayListener& listener) {
-  const bool dynamic = mode == ReplayMode::dynamic;
+  const bool dynamic = for_all_sizes(mode);
+  const Device device = on_gpu(mode) ? kCUDA : kCPU;
   const std::vector<compiler::BatchItem> items =
       compiler::compile_batch(std::move(captured), mode == ReplayMode::interpret ? "cuda:sm_90" : "cpu");
   for (size_t i = 0; i < traced.size(); ++i) {
@@ -242,12 +284,13 @@ void finish_batch(std::vector<Traced>& traced, std::vector<capture::Captured> ca
         const compiler::Guards guards(items[i].program->captured());
         const auto symbols = compiler::symbols_of(guards, arguments);
         if (!symbols) return call.set(failed("the guards do not hold for the example itself"));
-        call.finish(compiler::run_program(*items[i].program, arguments, *symbols));
+        call.finish(
+            moved(compiler::run_program(*items[i].program, moved(arguments, device), *symbols), kCPU));
       });
       if (!items[i].error.empty()) call.not_native();
       if (dynamic) {
         try {
-          call.check_other_sizes(*items[i].program, arguments);
+          call.check_other_sizes(*items[i].program, arguments, device);
         } catch (const std::exception& error) {
           call.set(failed(fmt::format("at other sizes: {}", error.what())));
         }
@@ -258,7 +301,8 @@ void finish_batch(std::vector<Traced>& traced, std::vector<capture::Captured> ca
 
 void replay_compiled(const RecordedFile& file, std::span<const size_t> indices, ReplayMode mode,
                      const ReplayListener& listener) {
-  const bool dynamic = mode == ReplayMode::dynamic;
+  const bool dynamic = for_all_sizes(mode);
+  const Device device = on_gpu(mode) ? kCUDA : kCPU;
   std::vector<Call> calls;
   calls.reserve(indices.size());
   std::vector<Traced> traced;
@@ -269,17 +313,18 @@ void replay_compiled(const RecordedFile& file, std::span<const size_t> indices, 
     call.attempt([&] { call.prepare(); });
     if (call.outcome()) continue;
     if (call.refused_by_python()) {  // whatever raises, raises while it is recorded or run
-      run_alone(call);
+      run_alone(call, device);
       continue;
     }
     try {
       const Request request = call.fresh();
       std::vector<Tensor> arguments = request.tensors();
-      captured.push_back(compiler::trace_function(
-          [&](const std::vector<Tensor>& in) { return request.run(in); }, arguments, {.dynamic = dynamic}));
+      captured.push_back(
+          compiler::trace_function([&](const std::vector<Tensor>& in) { return request.run(in); },
+                                   moved(arguments, device), {.dynamic = dynamic}, device));
       traced.push_back({&call, std::move(arguments)});
     } catch (const std::exception&) {
-      run_alone(call);
+      run_alone(call, device);
     }
   }
   finish_batch(traced, std::move(captured), mode, listener);
@@ -296,6 +341,8 @@ void replay(const RecordedFile& file, ReplayMode mode, const std::vector<size_t>
       return;
     case ReplayMode::compiled:
     case ReplayMode::dynamic:
+    case ReplayMode::cuda:
+    case ReplayMode::cuda_dynamic:
     case ReplayMode::interpret:
       for (size_t first = 0; first < calls.size(); first += kBatch) {
         const size_t count = std::min(kBatch, calls.size() - first);

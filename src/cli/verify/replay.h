@@ -20,10 +20,12 @@ struct Outcome {
 };
 
 enum class ReplayMode : uint8_t {
-  reference,  // eagerly
-  compiled,   // each call for its own sizes
-  dynamic,    // for all sizes: at the call's own, and at two more against eager evaluation
-  interpret,  // as compiled, by Triton kernels in Triton's interpreter
+  reference,     // eagerly
+  compiled,      // each call for its own sizes
+  dynamic,       // for all sizes: at the call's own, and at two more against eager evaluation
+  cuda,          // as compiled, on the first GPU
+  cuda_dynamic,  // as dynamic, on the first GPU
+  interpret,     // as compiled, by Triton kernels in Triton's interpreter
 };
 
 /// Who hears of a replay.

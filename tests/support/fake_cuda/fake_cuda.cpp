@@ -1,12 +1,18 @@
 #include "support/fake_cuda/fake_cuda.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "device/cuda_driver.h"
@@ -17,15 +23,59 @@ using namespace stax::device;
 
 constexpr size_t kMemory = size_t{4} << 30;  // of the file; pages exist once they are written
 constexpr size_t kAlignment = 256;
-constexpr int32_t kInvalidValue = 1, kNotFound = 500;
+constexpr int32_t kInvalidValue = 1, kNotFound = 500, kIllegalInstruction = 715;
 
 struct Failure {
   int32_t result, after;
 };
 
 struct Function {
-  std::string name;
+  std::string name, code;  // code: JSON of the stand-in for a compiler
+  size_t arguments = 0;
   int32_t shared_limit = 0;
+};
+
+/// The process that interprets kernels which the stand-in for a compiler has made (see python in this
+/// folder).
+class Interpreter {
+ public:
+  /// Empty where it succeeds.
+  std::string ask(const std::string& line) {
+    if (to_ == nullptr && !start()) return "it cannot be started";
+    std::fputs((line + "\n").c_str(), to_);
+    std::fflush(to_);
+    char* answer = nullptr;
+    size_t capacity = 0;
+    const ssize_t length = getline(&answer, &capacity, from_);
+    std::string text = length > 0 ? std::string(answer, static_cast<size_t>(length) - 1) : "it ended";
+    std::free(answer);
+    return text == "ok" ? "" : text;
+  }
+
+ private:
+  bool start() {
+    int requests[2], answers[2];
+    if (pipe2(requests, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0) return false;
+    const char* named = std::getenv("FAKE_CUDA_PYTHON");
+    const std::string python = named != nullptr ? named : "python3";
+    if (fork() == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      dup2(requests[0], 0);
+      dup2(answers[1], 1);
+      setenv("PYTHONPATH", FAKE_CUDA_PYTHONPATH, 1);
+      setenv("OPENBLAS_NUM_THREADS", "1", 1);
+      execlp(python.c_str(), python.c_str(), FAKE_CUDA_RUNNER, nullptr);
+      _exit(127);
+    }
+    close(requests[0]);
+    close(answers[1]);
+    to_ = fdopen(requests[1], "w");
+    from_ = fdopen(answers[0], "r");
+    return ask("{\"memory\": \"" + fake_cuda::memory_path() +
+               "\", \"size\": " + std::to_string(fake_cuda::memory_size()) + "}")
+        .empty();
+  }
+  FILE *to_ = nullptr, *from_ = nullptr;
 };
 
 struct State {
@@ -42,6 +92,8 @@ struct State {
   std::map<std::string, Failure> failures;
   std::map<std::string, size_t> argument_counts;
   std::map<std::string, Function> functions;
+  std::vector<std::unique_ptr<Function>> interpreted;
+  Interpreter interpreter;
   std::function<void(const fake_cuda::Launch&)> body;
   uintptr_t next_handle = 0x1000;
 };
@@ -96,6 +148,32 @@ int32_t attribute(int32_t which) {
     default:
       return 0;
   }
+}
+
+}  // namespace
+
+namespace {
+
+int32_t interpret(const Function& function, const fake_cuda::Launch& launch) {
+  State& s = state();
+  std::string arguments;
+  for (const uint64_t value : launch.arguments) {
+    auto block = s.blocks.upper_bound(value);
+    size_t offset = 0, bytes = 0;
+    if (block != s.blocks.begin() && value < (--block)->first + block->second) {
+      offset = fake_cuda::memory_offset(value);
+      bytes = block->first + block->second - value;
+    }
+    arguments += (arguments.empty() ? "[" : ", [") + std::to_string(value) + ", " + std::to_string(offset) +
+                 ", " + std::to_string(bytes) + "]";
+  }
+  const std::string error =
+      s.interpreter.ask("{\"code\": " + function.code + ", \"arguments\": [" + arguments + "], \"grid\": [" +
+                        std::to_string(launch.grid[0]) + ", " + std::to_string(launch.grid[1]) + ", " +
+                        std::to_string(launch.grid[2]) + "]}");
+  if (error.empty()) return kCudaSuccess;
+  std::fprintf(stderr, "kernel %s in the interpreter: %s\n", function.name.c_str(), error.c_str());
+  return kIllegalInstruction;
 }
 
 }  // namespace
@@ -257,16 +335,30 @@ EXPORTED cuEventElapsedTime(float* milliseconds, CudaEventHandle, CudaEventHandl
 }
 EXPORTED cuModuleLoadData(CudaModule* module, const void* image) {
   LOCKED(cuModuleLoadData, false);
-  state().modules.emplace_back(static_cast<const char*>(image));
-  *module = new_handle<CudaModule>();
+  const char* code = static_cast<const char*>(image);
+  // The head of an ELF file, then text.
+  if (std::memcmp(code,
+                  "\x7f"
+                  "ELF",
+                  4) == 0)
+    code += 64;
+  state().modules.emplace_back(code);
+  *module = reinterpret_cast<CudaModule>(state().modules.size());
   return kCudaSuccess;
 }
 EXPORTED cuModuleUnload(CudaModule) {
   return kCudaSuccess;
 }
-EXPORTED cuModuleGetFunction(CudaFunction* function, CudaModule, const char* name) {
+EXPORTED cuModuleGetFunction(CudaFunction* function, CudaModule module, const char* name) {
   LOCKED(cuModuleGetFunction, false);
   if (*name == '\0') return kNotFound;
+  const std::string& code = state().modules[reinterpret_cast<size_t>(module) - 1];
+  if (const size_t space = code.find(" {"); space != std::string::npos) {
+    auto& made = state().interpreted.emplace_back(std::make_unique<Function>());
+    *made = {name, code.substr(space + 1), std::stoul(code)};
+    *function = reinterpret_cast<CudaFunction>(made.get());
+    return kCudaSuccess;
+  }
   Function& known = state().functions[name];
   known.name = name;
   *function = reinterpret_cast<CudaFunction>(&known);
@@ -287,11 +379,12 @@ EXPORTED cuLaunchKernel(CudaFunction function, uint32_t grid_x, uint32_t grid_y,
       known.name, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream, {}};
   if (shared_bytes > 48u << 10 && static_cast<int32_t>(shared_bytes) > known.shared_limit)
     return kInvalidValue;
-  const auto count = s.argument_counts.find(known.name);
-  for (size_t k = 0; count != s.argument_counts.end() && k < count->second; ++k)
-    std::memcpy(&launch.arguments.emplace_back(), arguments[k], 8);
+  const auto given = s.argument_counts.find(known.name);
+  const size_t count = given != s.argument_counts.end() ? given->second : known.arguments;
+  for (size_t k = 0; k < count; ++k) std::memcpy(&launch.arguments.emplace_back(), arguments[k], 8);
   s.launches.push_back(launch);
   if (s.body) s.body(launch);
+  if (!known.code.empty()) return interpret(known, launch);
   return kCudaSuccess;
 }
 

@@ -1,0 +1,46 @@
+// Eager evaluation on a GPU: each operator is a compiled function of its own.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "capture/dispatch.h"
+#include "compiler/call_key.h"
+#include "compiler/guards.h"
+#include "compiler/program.h"
+
+namespace stax::compiler {
+
+/// Thread-safe. One program serves all sizes for which the operator takes the same decisions; numbers among
+/// the operands of pointwise operators are its inputs.
+class EagerGpu {
+ public:
+  /// The GPU that tensors among the arguments lie on; nothing where there is none. UserError naming both
+  /// where they lie on several devices.
+  static std::optional<Device> device_of(const graph::Op& op, const capture::Arguments& arguments);
+
+  /// Any operator that is not a view. External and dynamic ones run as CPU code on copies of their arguments.
+  std::vector<Tensor> call(const graph::Op& op, const capture::Arguments& arguments, Device device,
+                           capture::EagerBackend& on_cpu);
+
+  size_t cached_programs() const;
+
+ private:
+  struct Program {
+    Guards guards;
+    std::shared_ptr<const CompiledProgram> program;  // null: cannot be compiled
+  };
+  struct Bound;
+  std::shared_ptr<const Program> find(const std::vector<uint64_t>& key, const Bound& bound,
+                                      std::vector<int64_t>& symbols) const;
+  std::shared_ptr<const Program> make(const graph::Op& op, const capture::Arguments& arguments, Device device,
+                                      const Bound& bound, bool dynamic) const;
+
+  mutable std::mutex mutex_;
+  std::map<std::vector<uint64_t>, std::vector<std::shared_ptr<const Program>>> programs_;
+};
+
+}  // namespace stax::compiler

@@ -1,0 +1,88 @@
+// Generated kernels on a GPU: their machine code, loaded, and their launches.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "codegen/kernel_info.h"
+#include "codegen/tile/tile_kernel.h"
+#include "device/cuda_device.h"
+#include "runtime/triton_compiler.h"
+#include "support/call_stack.h"
+
+namespace stax::runtime {
+
+/// The KernelStatus of a plan's kernels, in device memory. What they leave in it is raised when the host next
+/// waits for the device.
+class CudaStatus final : public device::DeferredCheck {
+ public:
+  /// `origins` and `places`: of Plan, by node.
+  CudaStatus(int32_t device, std::vector<std::string> origins, std::vector<CallStack> places);
+  ~CudaStatus() override;
+  CudaStatus(const CudaStatus&) = delete;
+
+  /// For a kernel that is about to be launched in that stream.
+  void* memory_for(const device::CudaStream& stream);
+  void check() override;
+
+ private:
+  int32_t device_;
+  std::vector<std::string> origins_;
+  std::vector<CallStack> places_;
+  void* memory_ = nullptr;
+  std::mutex mutex_;
+  std::vector<device::CudaStreamHandle> streams_;  // of launches since it was looked at
+};
+
+/// What is known of the arguments of a launch: the most special variant that fits is taken.
+enum class CudaVariant : uint8_t {
+  even,     // pointers and sizes are multiples of 16
+  aligned,  // pointers are
+  general,
+};
+inline constexpr size_t kCudaVariants = 3;
+
+/// A kernel of a plan. Variants are compiled when they are first needed. Machine code stays loaded until the
+/// process ends: a launch may still run when its plan goes.
+class CudaKernel final : public codegen::KernelRunner {
+ public:
+  /// `status` where the kernel checks indices. `compiler` outlives it.
+  CudaKernel(TritonCompiler& compiler, const codegen::TileKernel& kernel, codegen::LaunchConfig config,
+             std::string source, int32_t device, std::shared_ptr<CudaStatus> status);
+  ~CudaKernel() override;
+
+  /// What the compiler is asked for.
+  TritonRequest request(CudaVariant variant) const;
+  /// Loads a variant. RuntimeError where the device refuses it, or has less shared memory than it needs.
+  void load(CudaVariant variant, std::shared_ptr<const CompiledTriton> compiled) const;
+
+  /// Launches in the current stream of the device, and returns.
+  void run(const codegen::KernelCall& call) const override;
+
+ private:
+  struct Loaded {
+    std::shared_ptr<const CompiledTriton> code;
+    device::CudaFunction function = nullptr;
+  };
+  const Loaded& loaded(CudaVariant variant) const;
+  CudaVariant variant_for(const codegen::KernelCall& call) const;
+
+  TritonCompiler& compiler_;
+  std::string name_, source_;
+  codegen::LaunchConfig config_;
+  bool wide_index_;
+  int32_t device_, capability_;
+  std::shared_ptr<CudaStatus> status_;
+  std::vector<std::string> pointers_, sizes_;        // parameters: pointers; sizes that are not constants
+  std::vector<char> symbolic_;                       // by axis: its extent is not a constant
+  std::array<std::pair<int32_t, int64_t>, 3> grid_;  // for x, y and z: the axis, or -1, and its block
+  size_t scalars_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::array<std::atomic<const Loaded*>, kCudaVariants> variants_{};
+};
+
+}  // namespace stax::runtime
