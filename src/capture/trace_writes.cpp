@@ -79,6 +79,10 @@ void FunctionalTrace::write_traced(const Tensor& self, const Tensor& source) {
     return write_traced(as_strided({self_holder, meta.sizes, meta.strides, offset}), source_holder);
   }
   Var written = value(from);
+  // Writes may come from another device: whatever a program computes lies on its own.
+  graph_.nodes[static_cast<size_t>(written.value().node)]
+      .results[static_cast<size_t>(written.value().result)]
+      .device = storage->meta.device;
   note_write(*storage, target, written);
   for (size_t k = target.steps.size(); k-- > 0;) {
     const ViewStep& step = target.steps[k];

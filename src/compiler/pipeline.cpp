@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 
 #include "codegen/triton/printer.h"
 #include "compiler/constant_evaluator.h"
@@ -174,7 +175,12 @@ std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages) {
 }  // namespace
 
 runtime::TritonCompiler& triton_compiler() {
-  static runtime::TritonCompiler compiler;
+  static runtime::TritonCompiler compiler([] {
+    runtime::TritonCompilerOptions options;
+    if (const char* workers = std::getenv("STAX_TRITON_WORKERS"))
+      options.workers = std::max(0, std::atoi(workers));
+    return options;
+  }());
   return compiler;
 }
 

@@ -236,8 +236,8 @@ void CudaKernel::run(const KernelCall& call) const {
     return Scratch{allocator, bytes > 0 ? allocator.allocate(bytes * instances, stream) : nullptr};
   };
   const Scratch global = scratch(code.global_scratch_bytes), profile = scratch(code.profile_scratch_bytes);
-  add(reinterpret_cast<uint64_t>(global.data));
-  add(reinterpret_cast<uint64_t>(profile.data));
+  if (code.scratch_pointers > 0) add(reinterpret_cast<uint64_t>(global.data));
+  if (code.scratch_pointers > 1) add(reinterpret_cast<uint64_t>(profile.data));
   STAX_CUDA(cuLaunchKernel, loaded.function, grid[0], grid[1], grid[2],
             static_cast<uint32_t>(32 * code.warps), 1, 1, static_cast<uint32_t>(code.shared_bytes),
             stream.handle, arguments, nullptr);

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "ops/table.h"
 #include "stax/error.h"
@@ -60,6 +61,10 @@ Outcome outcome_of(char letter, std::string reason) {
     const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (null >= 0) ::dup2(null, STDERR_FILENO);
   }
+  // Each child has compilers of its own.
+  const size_t share =
+      std::max<size_t>(1, std::thread::hardware_concurrency() / std::max<size_t>(1, options.processes));
+  ::setenv("STAX_TRITON_WORKERS", std::to_string(share).c_str(), 0);
   try {
     const RecordedFile file(path);
     const size_t count = options.limit > 0 ? std::min(options.limit, file.size()) : file.size();

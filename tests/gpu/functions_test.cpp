@@ -1,0 +1,167 @@
+// Functions over tensors of a GPU, compiled and eagerly, against the same on the CPU.
+#include "gpu/gpu_testing.h"
+
+namespace stax {
+namespace {
+
+Tensor ramp(IntList sizes, double scale = 0.25) {
+  SymInt count = 1;
+  for (size_t k = 0; k < sizes.size(); ++k) count *= sizes[k];
+  return (arange(count, kFloat32) * scale - 3).reshape(sizes);
+}
+
+TEST_F(GpuTest, TensorsMoveAndComeBack) {
+  const Tensor x = ramp({3, 5});
+  const Tensor there = x.to(kCUDA);
+  EXPECT_EQ(there.device(), kCUDA);
+  EXPECT_TRUE(there.is_cuda());
+  expect_close(there, x);
+  expect_close(there.transpose(0, 1).cpu(), x.transpose(0, 1).contiguous());
+  EXPECT_EQ(there.index({1, 2}).item<float>(), -1.25f);
+  EXPECT_NE(there.str().find("on cuda:0"), std::string::npos);
+  expect_close(ones({2, 2}, TensorOptions(kFloat32).device(kCUDA)), ones({2, 2}));
+  expect_close(zeros_like(there), zeros({3, 5}));
+  expect_close(tensor({1.0, 2.0}, TensorOptions(kCUDA)), tensor({1.0, 2.0}));
+}
+
+TEST_F(GpuTest, ACompiledFunctionRunsInGeneratedKernels) {
+  const auto f = [](const Tensor& x, const Tensor& w) { return (relu(x + w) * 2).sum(-1); };
+  auto compiled = compile(f, {.strict_native = true});
+  const Tensor x = ramp({8, 24}), w = ramp({24}, 0.5);
+  expect_close(compiled(x.cuda(), w.cuda()), f(x, w), 1e-5);
+  expect_close(compiled(x.cuda() + 1, w.cuda()), f(x + 1, w), 1e-5);
+  ASSERT_EQ(compiled.artifacts().size(), 1u);
+  EXPECT_EQ(compiled.artifacts()[0].target.substr(0, 8), "cuda:sm_");
+  EXPECT_EQ(compiled.artifacts()[0].kernels.size(), 1u);
+}
+
+TEST_F(GpuTest, OneProgramServesAllSizes) {
+  const auto f = [](const Tensor& x) { return softmax(x * 3, -1); };
+  auto compiled = compile(f, {.dynamic = true, .strict_native = true});
+  for (int64_t n : {16, 17, 48, 100}) {
+    const Tensor x = ramp({5, n});
+    expect_close(compiled(x.cuda()), f(x), 1e-5);
+  }
+  EXPECT_EQ(compiled.artifacts().size(), 1u);
+}
+
+TEST_F(GpuTest, UnalignedPointersGetTheGeneralKernel) {
+  const auto f = [](const Tensor& x) { return x * 2 + 1; };
+  auto compiled = compile(f, {.strict_native = true});
+  const Tensor x = ramp({65});
+  const Tensor there = x.cuda();
+  for (int64_t start : {0, 1, 3}) {
+    const Tensor part = x.slice(0, start, start + 60);
+    expect_close(compiled(there.slice(0, start, start + 60)), f(part.clone()), 1e-6);
+  }
+}
+
+TEST_F(GpuTest, NumbersAreRunTimeArguments) {
+  auto compiled = compile([](const Tensor& x, Scalar a) { return x * a; }, {.strict_native = true});
+  const Tensor x = ramp({10});
+  for (double a : {0.5, 2.0, -1.0}) expect_close(compiled(x.cuda(), Scalar(a)), x * a, 1e-6);
+  EXPECT_EQ(compiled.artifacts().size(), 1u);
+}
+
+TEST_F(GpuTest, UpdatesOfArgumentsAreSeen) {
+  auto compiled = compile([](Tensor x, const Tensor& y) {
+    x.add_(y);
+    x.index({0}).fill_(7);
+    return x.sum();
+  });
+  const Tensor x = ramp({4, 4}), y = ramp({4}, 1);
+  const Tensor there = x.cuda();
+  const Tensor sum = compiled(there, y.cuda());
+  Tensor want = x + y;
+  want.index({0}).fill_(7);
+  expect_close(there, want, 1e-6);
+  expect_close(sum, want.sum(), 1e-5);
+}
+
+TEST_F(GpuTest, LibraryFunctionsWorkBetweenKernels) {
+  const auto f = [](const Tensor& x, const Tensor& w) { return relu(matmul(x, w) - 1).sum(0); };
+  auto compiled = compile(f, {.strict_native = true});
+  const Tensor x = ramp({6, 8}), w = ramp({8, 5}, 0.125);
+  expect_close(compiled(x.cuda(), w.cuda()), f(x, w), 1e-4);
+}
+
+TEST_F(GpuTest, DataDetermineSizes) {
+  const auto f = [](const Tensor& x) { return nonzero(x > 0) * 2; };
+  const Tensor x = ramp({4, 5});
+  expect_close(compile(f)(x.cuda()), f(x));
+  expect_close(f(x.cuda()), f(x));
+}
+
+TEST_F(GpuTest, OperatorsRunEagerly) {
+  const Tensor x = ramp({4, 6}), y = ramp({6}, 2);
+  const Tensor a = x.cuda(), b = y.cuda();
+  expect_close(a + b, x + y, 1e-6);
+  expect_close(a * 0.5, x * 0.5, 1e-6);
+  expect_close(a.sum(1), x.sum(1), 1e-5);
+  expect_close(matmul(a, a.transpose(0, 1)), matmul(x, x.transpose(0, 1)), 1e-4);
+  expect_close(std::get<1>(a.max(1)), std::get<1>(x.max(1)));
+  Tensor c = a.clone();
+  c.mul_(b);
+  c.index_put_({Slice(1, 3), 2}, Scalar(9));
+  Tensor z = x.clone();
+  z.mul_(y);
+  z.index_put_({Slice(1, 3), 2}, Scalar(9));
+  expect_close(c, z, 1e-6);
+  EXPECT_TRUE(a.equal(x.cuda()));
+}
+
+TEST_F(GpuTest, RandomNumbersAreThoseOfTheCpu) {
+  const auto f = [](const Tensor& x) { return x + rand_like(x); };
+  const Tensor x = ramp({33});
+  manual_seed(3);
+  const Tensor want = f(x);
+  manual_seed(3);
+  expect_close(compile(f)(x.cuda()), want, 1e-6);
+}
+
+TEST_F(GpuTest, AnIndexOutOfRangeIsRaisedWhereTheProgramWaits) {
+  auto compiled = compile([](const Tensor& x, const Tensor& i) { return x.index({i}) * 2; });
+  const Tensor x = ramp({5}).cuda(), good = tensor({0, 4}).cuda(), bad = tensor({1, 7}).cuda();
+  compiled(x, bad);
+  try {
+    cuda::synchronize();
+    FAIL() << "nothing was raised";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("index 7 is out of range for a dimension of size 5"),
+              std::string::npos)
+        << error.what();
+  }
+  expect_close(compiled(x, good), (ramp({5}) * 2).index({tensor({0, 4})}), 1e-6);
+}
+
+TEST_F(GpuTest, TensorsOnTwoDevicesAreRefused) {
+  const Tensor x = ramp({4});
+  for (const bool compiles : {false, true}) {
+    try {
+      const auto add = [](const Tensor& a, const Tensor& b) { return a + b; };
+      compiles ? compile(add)(x.cuda(), x) : add(x.cuda(), x);
+      FAIL() << "nothing was raised";
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find("got cuda:0 and cpu"), std::string::npos) << error.what();
+    }
+  }
+  // A zero-dim tensor goes with any device.
+  expect_close(x.cuda() + tensor(2.0), x + 2, 1e-6);
+  expect_close(compile([](const Tensor& a, const Tensor& b) { return a * b; })(x.cuda(), tensor(2.0)), x * 2,
+               1e-6);
+}
+
+TEST_F(GpuTest, OtherStreamsAreUsed) {
+  const cuda::Stream stream = cuda::getStreamFromPool();
+  const Tensor x = ramp({1000});
+  Tensor y;
+  {
+    const cuda::StreamGuard guard(stream);
+    y = compile([](const Tensor& a) { return a.exp(); })(x.cuda());
+    stream.synchronize();
+  }
+  expect_close(y, x.exp(), 1e-4 * 1e3);
+}
+
+}  // namespace
+}  // namespace stax

@@ -1,0 +1,43 @@
+#include "gpu/gpu_testing.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+#include "runtime/python.h"
+#include "stax/error.h"
+#include "support/fake_cuda/fake_cuda.h"
+#include "support/process.h"
+
+namespace stax {
+namespace {
+
+/// Why tests cannot run; empty where they can. Decided before the first use of a device.
+const std::string problem = [] {
+  if (std::filesystem::exists("/dev/nvidiactl") || std::getenv("STAX_CUDA_DRIVER") != nullptr)
+    return std::string();
+  try {
+    const std::string python = runtime::find_python();
+    const ProcessResult result = run_process({python, "-c", "import triton, numpy"}, {});
+    if (!result.ok()) return python + " has no Triton";
+    setenv("FAKE_CUDA_PYTHON", python.c_str(), 1);
+  } catch (const RuntimeError& error) {
+    return std::string(error.what());
+  }
+  setenv("STAX_PYTHON", FAKE_CUDA_COMPILER, 1);
+  fake_cuda::use();
+  return std::string();
+}();
+
+}  // namespace
+
+bool on_real_gpu() {
+  return problem.empty() && std::getenv("STAX_CUDA_DRIVER") == nullptr;
+}
+
+void GpuTest::SetUp() {
+  if (!problem.empty()) GTEST_SKIP() << problem;
+  if (!cuda::is_available()) GTEST_SKIP() << cuda::unavailable_reason();
+}
+
+}  // namespace stax

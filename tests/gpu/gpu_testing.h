@@ -1,0 +1,31 @@
+// The GPU that tests run on: a real one, or the driver that works on host memory, with kernels interpreted.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "stax/stax.h"
+
+namespace stax {
+
+/// Whether a real GPU is used.
+bool on_real_gpu();
+
+/// Skips the test where there is neither a GPU nor a Python with Triton.
+class GpuTest : public testing::Test {
+ protected:
+  void SetUp() override;
+};
+
+/// The values on the CPU are equal, or differ by `tolerance` at most.
+inline void expect_close(const Tensor& got, const Tensor& want, double tolerance = 0) {
+  ASSERT_EQ(got.dtype(), want.dtype());
+  ASSERT_TRUE(got.sizes() == want.sizes());
+  const Tensor here = got.cpu();
+  EXPECT_TRUE(tolerance == 0 ? here.equal(want) : here.allclose(want, tolerance, tolerance))
+      << here.str() << want.str();
+}
+
+}  // namespace stax
