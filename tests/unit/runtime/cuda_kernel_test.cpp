@@ -138,7 +138,7 @@ struct Recorder : codegen::KernelRunner {
 };
 
 // out0 = flip(in0 + 1), by two kernels.
-constexpr std::string_view kTwoKernels = R"(
+constexpr std::string_view kAddAndFlip = R"(
 buffer in0 float32 [40] input
 buffer out0 float32 [40] output
 buffer buf0 float32 [40] intermediate
@@ -153,7 +153,7 @@ node op1 "flip" [i0 < 40]
 )";
 
 TEST_F(CudaKernelTest, PlansRunInOrderAndLeaveNothingBehindWhereMemoryIsShort) {
-  const loops::Program program = loops::parse_program(kTwoKernels);
+  const loops::Program program = loops::parse_program(kAddAndFlip);
   const schedule::Schedule s = schedule::make_schedule(program, {.kind = Target::Kind::cuda});
   std::vector<codegen::KernelInfo> infos;
   for (const schedule::Group& g : s.groups) infos.push_back({.name = g.name, .buffers = {0, 1}});

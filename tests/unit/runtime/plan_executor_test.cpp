@@ -9,6 +9,7 @@
 #include <numeric>
 #include <thread>
 
+#include "device/cpu_allocator.h"
 #include "loops/parse.h"
 #include "stax/error.h"
 #include "unit/runtime/heap_counter.h"
@@ -54,7 +55,7 @@ Plan plan_of(std::string_view text, const std::vector<KernelOf>& kernels) {
   for (const schedule::Group& g : s.groups) {
     if (g.external) continue;
     const KernelOf& k = kernels.at(next++);
-    infos.push_back({g.name, k.buffers, k.symbols, k.extent, 8, k.scratch_bytes});
+    infos.push_back({g.name, k.buffers, k.symbols, {}, k.extent, 8, k.scratch_bytes});
   }
   Plan plan = codegen::make_plan(program, s, infos);
   for (size_t k = 0; k < plan.kernels.size(); ++k) plan.kernels[k].entry = kernels[k].entry;
