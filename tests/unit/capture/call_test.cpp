@@ -119,6 +119,7 @@ struct RecordingTrace final : capture::Trace {
     capture::TraceScope suspend(nullptr);
     capture::write(self, source, "copy_");
   }
+  std::vector<Tensor> gradients(const Tensor&, const std::vector<Tensor>&) override { return {}; }
   Argument<Tensor> scalar_argument(const Scalar&) override { return {}; }
   int64_t fix(Expr) override { return 4; }
   bool decide(const Condition&) override { return true; }

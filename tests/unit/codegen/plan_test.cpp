@@ -28,8 +28,8 @@ TEST(Plan, PrintsLikeAWrapper) {
   const loops::Program p = loops::parse_program(kPlannedSum);
   const schedule::Schedule s = schedule::make_schedule(p, {});
   ASSERT_EQ(s.groups.size(), 2u);
-  const Plan plan =
-      make_plan(p, s, {{s.groups[0].name, {0, 2}, {}, 128, 1, 0}, {s.groups[1].name, {2, 1}, {}, 64, 1, 0}});
+  const Plan plan = make_plan(
+      p, s, {{s.groups[0].name, {0, 2}, {}, {}, 128, 1, 0}, {s.groups[1].name, {2, 1}, {}, {}, 64, 1, 0}});
   EXPECT_EQ(plan.str(), R"(fused_mul_sum_0 = async_compile.cpp('fused_mul_sum_0', '''...''', device_str='cpu')
 fused_sum_1 = async_compile.cpp('fused_sum_1', '''...''', device_str='cpu')
 async_compile.wait(globals())
