@@ -15,13 +15,21 @@ struct Change {
   std::optional<double> scale;  // nothing: length / length before
 };
 
-/// floor(length * scale), exact where the scale is a short binary fraction.
+/// floor(length * scale). A scale of float32 is a binary fraction, for which that is a quotient of integers.
 Expr scaled(Expr length, double scale) {
-  constexpr int64_t kUnder = int64_t{1} << 20;
-  const double over = scale * static_cast<double>(kUnder);
-  if (over == std::floor(over) && over < 0x1p53)
-    return floor_div(length * Expr(static_cast<int64_t>(over)), Expr(kUnder));
+  constexpr int kMostBits = 40;
+  double over = scale;
+  for (int bits = 0; bits <= kMostBits; ++bits, over *= 2) {
+    if (over != std::floor(over)) continue;
+    if (over >= 0x1p31) break;
+    return floor_div(length * Expr(static_cast<int64_t>(over)), Expr(int64_t{1} << bits));
+  }
   return static_cast<int64_t>(std::floor(static_cast<double>(fixed(length)) * scale));
+}
+
+/// The size as a float64 of no dimensions.
+Tensor real(Expr size) {
+  return op("full", {list(Exprs{}), size}, {{"dtype", DType::float64}});
 }
 
 std::vector<Change> changes_of(const NodeCall& call) {
@@ -69,16 +77,15 @@ Tensor coordinates(const NodeCall& call, const Change& change, Expr before, cons
   if (single) return op("zeros_like", {at});
   if (how == "pytorch_half_pixel") return half_pixel();
   if (how == "align_corners" && change.scale) {  // the last sample lies at the scaled length, not rounded
-    const auto length = static_cast<double>(fixed(before));
-    const double last = *change.scale * length - 1;
-    return last == 0 ? op("zeros_like", {at}) : op("mul", {at, (length - 1) / last});
+    return op("div",
+              {op("mul", {at, before - 1}), op("sub", {op("mul", {real(before), *change.scale}), 1.0})});
   }
   if (how == "align_corners") return op("div", {op("mul", {at, before - 1}), change.length - 1});
   if (how == "half_pixel_symmetric") {
     if (!change.scale) return half_pixel();
-    const auto length = static_cast<double>(fixed(before));
-    const double adjustment = static_cast<double>(fixed(change.length)) / (*change.scale * length);
-    return op("add", {half_pixel(), length / 2 * (1 - adjustment)});
+    const Tensor length = real(before);
+    const Tensor adjustment = op("div", {real(change.length), op("mul", {length, *change.scale})});
+    return op("add", {half_pixel(), op("mul", {op("div", {length, 2.0}), op("rsub", {adjustment, 1.0})})});
   }
   call.refuse(fmt::format("there is no way '{}' to transform coordinates", how));
 }

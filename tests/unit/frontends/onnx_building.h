@@ -19,12 +19,16 @@ inline Attribute attribute(const std::string& name, Attribute::Value value) {
 }
 
 /// A constant of int64 numbers; they live as long as the view.
-inline Tensor constant(const std::string& name, const Ints& values) {
-  const auto data = std::make_shared<Ints>(values);
-  Tensor tensor{name, "INT64", DType::int64, {static_cast<int64_t>(values.size())}, {}};
-  tensor.data = {DType::int64, tensor.sizes, reinterpret_cast<const std::byte*>(data->data()),
-                 static_cast<int64_t>(values.size() * sizeof(int64_t)), data};
+template <class T>
+Tensor constant(const std::string& name, const std::vector<T>& values, const char* type, DType dtype) {
+  const auto data = std::make_shared<std::vector<T>>(values);
+  Tensor tensor{name, type, dtype, {static_cast<int64_t>(values.size())}, {}};
+  tensor.data = {dtype, tensor.sizes, reinterpret_cast<const std::byte*>(data->data()),
+                 static_cast<int64_t>(values.size() * sizeof(T)), data};
   return tensor;
+}
+inline Tensor constant(const std::string& name, const Ints& values) {
+  return constant(name, values, "INT64", DType::int64);
 }
 
 struct Builder {
@@ -36,6 +40,10 @@ struct Builder {
   }
   Builder& constant(const std::string& name, const Ints& values) {
     model.graph.initializers.push_back(onnx::constant(name, values));
+    return *this;
+  }
+  Builder& constant_floats(const std::string& name, const std::vector<float>& values) {
+    model.graph.initializers.push_back(onnx::constant(name, values, "FLOAT", DType::float32));
     return *this;
   }
   Builder& node(const std::string& op, std::vector<std::string> inputs, std::vector<std::string> outputs,

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "stax/compile.h"
 #include "stax/error.h"
 #include "stax/factories.h"
@@ -148,6 +150,36 @@ TEST(OnnxDynamic, ResizesToComputedSizes) {
     }
   }
   EXPECT_EQ(f.artifacts().size(), 1u);
+}
+
+TEST(OnnxDynamic, ResizesByAnyScale) {
+  // 5/3 as float32 is a bit less than 5/3: 3 samples become 4, and 6 become 9.
+  const float scale = 5.f / 3.f;
+  for (const std::string how : {"half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"}) {
+    Builder b;
+    b.input("x").constant_floats("scale", {scale});
+    b.node("Resize", {"x", "", "scale"}, {"y"},
+           {attribute("mode", std::string("linear")), attribute("coordinate_transformation_mode", how)});
+    const OnnxProgram program = b.build({"y"});
+    const auto f = compiled(program);
+    for (const auto& [n, length] : {std::pair<int64_t, int64_t>{3, 4}, {4, 6}, {6, 9}, {5, 8}}) {
+      const std::vector<double> y = values(f(std::vector<Array>{arange(n, kFloat)})[0]);
+      ASSERT_EQ(y.size(), static_cast<size_t>(length)) << how;
+      // The samples are 0, 1, 2, ...: what is read there is the position, within the ends.
+      const double wide = static_cast<double>(n) * scale, last = static_cast<double>(n - 1);
+      for (size_t k = 0; k < y.size(); ++k) {
+        const double i = static_cast<double>(k);
+        double at = (i + 0.5) / scale - 0.5;
+        if (how == "align_corners") at = i * last / (wide - 1);
+        if (how == "asymmetric") at = i / scale;
+        if (how == "half_pixel_symmetric") {
+          at += static_cast<double>(n) / 2 * (1 - static_cast<double>(length) / wide);
+        }
+        EXPECT_NEAR(y[k], std::clamp(at, 0.0, last), 1e-5) << how << " " << n << " at " << k;
+      }
+    }
+    EXPECT_EQ(f.artifacts().size(), 1u) << how;
+  }
 }
 
 TEST(OnnxDynamic, SizesBecomeValues) {
