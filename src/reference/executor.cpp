@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "kernels/external.h"
 #include "reference/node_runner.h"
@@ -103,6 +104,26 @@ bool has_symbols(const Program& p) {
   return !p.bindings.empty();
 }
 
+/// The symbols that what the nodes do depends on: sizes of inputs that no node reads may have no values.
+std::set<Symbol> used_symbols(const Program& p) {
+  std::set<Symbol> used;
+  const auto use = [&](Expr e) {
+    for (const Symbol s : e.symbols()) used.insert(s);
+  };
+  for (const Node& n : p.nodes) {
+    for (const auto& list : {n.reads(), n.writes()}) {
+      for (const BufferId b : list) {
+        std::ranges::for_each(p.buffers[b].sizes, use);
+        std::ranges::for_each(p.buffers[b].strides, use);
+      }
+    }
+    std::ranges::for_each(n.ranges, use);
+    std::ranges::for_each(n.reduction_ranges, use);
+    for (const auto& inst : n.body) use(inst.index);
+  }
+  return used;
+}
+
 TensorView view_of(const Operand& o, std::span<void* const> buffers, const ValueOf& value_of) {
   TensorView view;
   view.dtype = o.dtype;
@@ -134,7 +155,7 @@ void run_external(const Node& node, std::span<void* const> buffers, const ValueO
 struct Executable::Impl {
   Program program;
   std::shared_ptr<const Resolved> fixed;  // of a program without symbols
-  std::vector<Symbol> symbols;            // that bindings name, in order
+  std::vector<Symbol> symbols;            // that bindings name and nodes use, in order
   mutable std::mutex mutex;
   mutable std::map<std::vector<int64_t>, std::shared_ptr<const Resolved>> by_sizes;
 
@@ -176,7 +197,10 @@ const Program& Executable::program() const {
 std::shared_ptr<const Executable> Executable::prepare(Program program) {
   auto impl = std::make_unique<Impl>();
   impl->program = std::move(program);
-  for (const auto& b : impl->program.bindings) impl->symbols.push_back(b.symbol);
+  const std::set<Symbol> used = used_symbols(impl->program);
+  for (const auto& b : impl->program.bindings) {
+    if (used.contains(b.symbol)) impl->symbols.push_back(b.symbol);
+  }
   if (!has_symbols(impl->program)) {
     impl->fixed = resolve(impl->program, [](Symbol s) -> int64_t {
       throw_internal_error(__FILE__, __LINE__, "fixed sizes", fmt::format("symbol {} has no value", s.str()));

@@ -239,6 +239,23 @@ TEST(CompileChild, DISABLED_ChangingCapture) {
   expect_floats(f(zeros({3})), {2, 2, 2});
 }
 
+// Arguments whose sizes nothing depends on, of other sizes than those that are read.
+TEST(CompileChild, DISABLED_UnreadArgument) {
+  const auto f = compile([](const T&, const T& x, const T&) { return x * 2; }, {.dynamic = true});
+  for (const int64_t n : {2, 3, 4}) {
+    expect_floats(f(zeros({n + 7}), ones({n}), zeros({3 * n})),
+                  std::vector<float>(static_cast<size_t>(n), 2.f));
+  }
+  EXPECT_EQ(f.artifacts().size(), 1u);
+}
+// Sizes that are equal in a later call only.
+TEST(CompileChild, DISABLED_EqualSizesLater) {
+  const auto f = compile([](const T& x) { return x.sum(1); }, {.dynamic = true});
+  expect_floats(f(ones({2, 3})), {3, 3});
+  expect_floats(f(ones({2, 2})), {2, 2});
+  EXPECT_EQ(f.artifacts().size(), 1u);
+}
+
 TEST(CompileProcess, FindsKernelsOfAnotherProcess) {
   const TemporaryFolder folder(temporary_root(), "stax-test-");
   const std::string log = folder.path() + "/calls", wrapper = folder.path() + "/cxx";
@@ -261,6 +278,17 @@ TEST(CompileProcess, RunsWithoutACompiler) {
       run_child("Sum", {"STAX_CACHE_DIR=" + folder.path() + "/cache", "STAX_CXX=/nowhere/c++"});
   EXPECT_TRUE(result.ok()) << result.output << result.errors;
   EXPECT_NE(result.errors.find("/nowhere/c++"), std::string::npos) << result.errors;
+}
+
+TEST(CompileProcess, RunsWithoutACompilerWhereArgumentsAreNotRead) {
+  const ProcessResult result = run_child("UnreadArgument", {"STAX_CXX=/nowhere/c++"});
+  EXPECT_TRUE(result.ok()) << result.output << result.errors;
+}
+
+TEST(CompileProcess, RetracesWithoutAReportWhereNothingChanged) {
+  const ProcessResult result = run_child("EqualSizesLater", {"STAX_CHECK=retrace"});
+  EXPECT_TRUE(result.ok()) << result.output << result.errors;
+  EXPECT_EQ(result.errors.find("does something else now"), std::string::npos) << result.errors;
 }
 
 TEST(CompileProcess, RetracesAndReportsWhatChanged) {
