@@ -20,6 +20,8 @@ struct SymbolOptions {
   DynamicShapes shapes;
   /// Sizes 0 and 1 become numbers, also of declared dimensions.
   bool specialize_zero_one = true;
+  /// The example's sizes of 0 and 1 were replaced by larger ones, which may be outside the declared ranges.
+  bool stand_ins = false;
   /// Dimensions that no name is declared for share a symbol where their sizes are equal.
   bool share_equal = true;
   /// The environment keeps all decisions: STAX_CHECK=decisions.

@@ -1,6 +1,9 @@
 #include "compiler/constraints.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <set>
 
 #include "support/check.h"
 
@@ -90,13 +93,10 @@ class Fixes {
     widen();
     std::vector<std::string> out;
     for (const Symbol s : symbols_) {
-      if (known_.contains(s)) continue;
-      const Interval range = ranges_.interval(s);
-      out.push_back(range.lower && range.lower == range.upper
-                        ? fmt::format("auto {} = Dim({});", name(s), *range.lower)
-                        : fmt::format("auto {} = {};", name(s), dim_text(name(s), range)));
+      if (!known_.contains(s)) declare(s, out);
     }
-    out.insert(out.end(), derived_.begin(), derived_.end());
+    // Each refers to symbols above, and to those that were replaced after it.
+    out.insert(out.end(), derived_.rbegin(), derived_.rend());
     return out;
   }
   /// All conditions hold under the declarations of lines().
@@ -125,16 +125,39 @@ class Fixes {
     }
   }
 
-  /// q == 2*p + 1 is a declaration of q.
+  void declare(Symbol s, std::vector<std::string>& out) const {
+    const Interval range = ranges_.interval(s);
+    const bool single = range.lower && range.lower == range.upper;
+    const auto multiple = multiples_.find(s);
+    if (multiple == multiples_.end()) {
+      out.push_back(single ? fmt::format("auto {} = Dim({});", name(s), *range.lower)
+                           : fmt::format("auto {} = {};", name(s), dim_text(name(s), range)));
+      return;
+    }
+    const auto [step, rest] = multiple->second;
+    if (single) {
+      out.push_back(fmt::format("auto {} = Dim({});", name(s), step * *range.lower + rest));
+      return;
+    }
+    const std::string root = "_" + name(s);
+    out.push_back(fmt::format("auto {} = {};", root, dim_text(root, range)));
+    out.push_back(fmt::format("auto {} = {} * {}{};", name(s), step, root,
+                              rest == 0 ? "" : fmt::format(" + {}", rest)));
+  }
+
+  /// q == 2*p + 1 is a declaration of q, as long as that stays within q's range.
   void take_equal() {
     for (size_t k = 0; k < conditions_.size(); ++k) {
       const Condition c = conditions_[k];
-      if (c.relation != Relation::eq) continue;
+      if (c.relation != Relation::eq || c.left == c.right) continue;
       for (const auto& [one, other] : {std::pair(c.right, c.left), std::pair(c.left, c.right)}) {
-        if (one.kind() != ExprKind::symbol || known_.contains(one.symbol()) || !linear_size(other)) continue;
+        if (one.kind() != ExprKind::symbol || other.is_constant() || !linear_size(other)) continue;
         derived_.push_back(fmt::format("auto {} = {};", name(one.symbol()),
                                        to_string(other, [&](Symbol s) { return name(s); })));
-        known_.emplace(one.symbol(), 0);
+        known_.insert(one.symbol());
+        const Interval declared = facts(one.symbol()).declared;
+        if (declared.lower) conditions_.push_back(ge(one, *declared.lower));
+        if (declared.upper) conditions_.push_back(le(one, *declared.upper));
         replace(one.symbol(), other);
         break;
       }
@@ -144,47 +167,64 @@ class Fixes {
   /// n % 4 == 0 makes n a multiple: n = 4 * _n.
   void take_multiple(Symbol s) {
     if (known_.contains(s)) return;
-    const bool divides = std::ranges::any_of(conditions_, [&](const Condition& c) {
-      return c.relation == Relation::eq && !pins_symbol(c, s) && symbols_of(c) == std::vector{s};
-    });
-    if (!divides) return;
-    const Interval range = facts(s).declared;
+    std::vector<Condition> periodic;
+    for (const Condition& c : conditions_) {
+      if (is_periodic(c, s)) periodic.push_back(c);
+    }
+    if (periodic.empty()) return;
     constexpr int64_t kLargest = 1024;
     for (int64_t step = 2; step <= kLargest; ++step) {
       const int64_t rest = facts(s).hint % step;
-      Interval root{(range.lower.value_or(0) - rest + step - 1) / step, std::nullopt};
-      if (range.upper) root.upper = (*range.upper - rest) / step;
       Ranges ranges;
-      ranges.set(s, root);
+      ranges.set(s, root_range(facts(s).declared, step, rest));
       const Expr value = Expr(step) * s + rest;
-      const bool holds = std::ranges::all_of(conditions_, [&](const Condition& c) {
-        if (c.relation != Relation::eq || symbols_of(c) != std::vector{s}) return true;
+      const bool holds = std::ranges::all_of(periodic, [&](const Condition& c) {
         return stax::decide({c.relation, substitute(c.left, s, value), substitute(c.right, s, value)}, ranges)
             .value_or(false);
       });
       if (!holds) continue;
-      const std::string root_name = "_" + name(s);
-      derived_.push_back(fmt::format("auto {} = {};", root_name, dim_text(root_name, root)));
-      derived_.push_back(fmt::format("auto {} = {} * {}{};", name(s), step, root_name,
-                                     rest == 0 ? "" : fmt::format(" + {}", rest)));
-      known_.emplace(s, 0);
+      multiples_.emplace(s, std::pair(step, rest));
       replace(s, value);
-      ranges_.set(s, root);
       return;
     }
+  }
+  static Interval root_range(const Interval& declared, int64_t step, int64_t rest) {
+    Interval root{(std::max(declared.lower.value_or(0) - rest, int64_t{0}) + step - 1) / step, std::nullopt};
+    if (declared.upper) root.upper = (*declared.upper - rest) / step;
+    return root;
+  }
+  /// An equation of `s` alone that holds for the example and for neither of its neighbours, and does not say
+  /// what `s` is.
+  bool is_periodic(const Condition& c, Symbol s) const {
+    if (c.relation != Relation::eq || pins_symbol(c, s) || symbols_of(c) != std::vector{s}) return false;
+    const int64_t hint = facts(s).hint;
+    return std::ranges::none_of(std::array{Interval::of(hint - 1, hint), Interval::of(hint, hint + 1)},
+                                [&](const Interval& range) {
+                                  Ranges ranges;
+                                  ranges.set(s, range);
+                                  return stax::decide(c, ranges).value_or(false);
+                                });
   }
   static bool pins_symbol(const Condition& c, Symbol s) {
     return (c.left == Expr(s) && c.right.is_constant()) || (c.right == Expr(s) && c.left.is_constant());
   }
 
+  /// What widening starts at, and how far it may go: of the symbol, or of what it is a multiple of.
+  int64_t hint(Symbol s) const {
+    const auto multiple = multiples_.find(s);
+    if (multiple == multiples_.end()) return facts(s).hint;
+    return (facts(s).hint - multiple->second.second) / multiple->second.first;
+  }
+  Interval limits(Symbol s) const {
+    const auto multiple = multiples_.find(s);
+    if (multiple == multiples_.end()) return facts(s).declared;
+    return root_range(facts(s).declared, multiple->second.first, multiple->second.second);
+  }
+
   /// The widest ranges around the example under which everything is proved, one bound after the other.
   void widen() {
     for (const Symbol s : symbols_) {
-      if (known_.contains(s)) {
-        if (ranges_.interval(s) == Interval{}) ranges_.set(s, facts(s).declared);
-        continue;
-      }
-      ranges_.set(s, Interval::of(facts(s).hint, facts(s).hint));
+      if (!known_.contains(s)) ranges_.set(s, Interval::of(hint(s), hint(s)));
     }
     for (const Symbol s : symbols_) {
       if (known_.contains(s)) continue;
@@ -200,8 +240,8 @@ class Fixes {
     return true;
   }
   void widen_up(Symbol s) {
-    const Interval declared = facts(s).declared;
-    const int64_t lower = facts(s).hint;
+    const Interval declared = limits(s);
+    const int64_t lower = hint(s);
     if (try_range(s, {lower, declared.upper})) return;
     int64_t good = lower, bad = declared.upper.value_or(INT64_MAX / 2);
     while (bad - good > 1) {
@@ -211,9 +251,9 @@ class Fixes {
   }
   void widen_down(Symbol s) {
     const std::optional<int64_t> upper = ranges_.interval(s).upper;
-    const int64_t least = facts(s).declared.lower.value_or(0);
+    const int64_t least = limits(s).lower.value_or(0);
     if (try_range(s, {least, upper})) return;
-    int64_t bad = least, good = facts(s).hint;
+    int64_t bad = least, good = hint(s);
     while (good - bad > 1) {
       const int64_t middle = bad + (good - bad) / 2;
       (try_range(s, {middle, upper}) ? good : bad) = middle;
@@ -224,8 +264,10 @@ class Fixes {
   std::vector<Condition> conditions_;
   std::vector<Symbol> symbols_;
   Ranges ranges_;
-  std::map<Symbol, int> known_;       // those that another line defines
-  std::vector<std::string> derived_;  // these lines
+  std::set<Symbol> known_;            // those that are written by others, which stand for them since
+  std::vector<std::string> derived_;  // how
+  std::map<Symbol, std::pair<int64_t, int64_t>>
+      multiples_;  // n = 4 * _n + 1: {4, 1}; the range is that of _n
 };
 
 }  // namespace

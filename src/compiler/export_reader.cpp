@@ -143,8 +143,11 @@ class Reader {
     std::vector<char> done(m.sizes.size(), 0);
     Expr step = 1;
     for (size_t k = 0; k < done.size(); ++k) {
-      size_t d = 0;
-      while (d < done.size() && (done[d] != 0 || m.strides[d] != step)) ++d;
+      // Dimensions of one element first: they leave the step as it is.
+      size_t d = done.size();
+      for (size_t j = done.size(); j-- > 0;) {
+        if (done[j] == 0 && m.strides[j] == step && (d == done.size() || m.sizes[j].is(1))) d = j;
+      }
       STAX_CHECK(d < done.size(), "{} has strides that no tensor without holes has", input.name);
       done[d] = 1;
       step = step * m.sizes[d];

@@ -1,6 +1,7 @@
 #include "compiler/export_record.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 
@@ -46,11 +47,14 @@ std::vector<size_t> order_of(const StridedImpl& tensor) {
   std::iota(rows.begin(), rows.end(), size_t{0});
   std::vector<int64_t> sizes;
   for (size_t d = 0; d < rows.size(); ++d) sizes.push_back(tensor.size(static_cast<int64_t>(d)));
-  std::vector<size_t> order = rows;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    if (sizes[a] == 1 || sizes[b] == 1) return false;
+  // Dimensions of one element stay in their places: their strides say nothing.
+  std::vector<size_t> order, longer;
+  std::ranges::copy_if(rows, std::back_inserter(longer), [&](size_t d) { return sizes[d] != 1; });
+  std::ranges::stable_sort(longer, [&](size_t a, size_t b) {
     return tensor.stride(static_cast<int64_t>(a)) > tensor.stride(static_cast<int64_t>(b));
   });
+  auto next = longer.begin();
+  for (const size_t d : rows) order.push_back(sizes[d] == 1 ? d : *next++);
   const std::vector<int64_t> strides = dense_strides(sizes, order);
   for (size_t d = 0; d < rows.size(); ++d) {
     if (sizes[d] != 1 && strides[d] != tensor.stride(static_cast<int64_t>(d))) return rows;

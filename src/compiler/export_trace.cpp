@@ -85,6 +85,10 @@ class Exporter {
       STAX_CHECK(key >= -rank && key < rank,
                  "dynamic_shapes: dimension {} of tensor {} is declared ({}), the tensor has {} dimensions",
                  key, k, dim.str(), rank);
+      STAX_CHECK(
+          dim.options().buckets.empty() && !dim.options().power_of_two_buckets,
+          "dynamic_shapes: {} is declared with buckets; an exported program is one for the whole range",
+          dim.name());
       STAX_CHECK(all.emplace(key < 0 ? key + rank : key, dim).second,
                  "dynamic_shapes: dimension {} of tensor {} is declared twice", key, k);
     }
@@ -104,7 +108,9 @@ class Exporter {
 
   static Interval assumed(const Interval& declared) {
     Interval out{std::max(int64_t{2}, declared.lower.value_or(0)), declared.upper};
-    if (out.upper && *out.upper < *out.lower) return declared;
+    if (declared.lower == declared.upper) return declared;
+    // Of the sizes 0 and 1 only, which are programs of their own: what those are compared with.
+    if (out.upper && *out.upper < *out.lower) return Interval::of(2, 3);
     // One value would be taken for a number.
     if (out.upper == out.lower && declared.lower != declared.upper) ++*out.upper;
     return out;
@@ -140,7 +146,9 @@ class Exporter {
       moves = moves || value != all[s].hint;
       values[Symbol{SymbolKind::size, static_cast<int32_t>(s)}] = value;
     }
-    if (moves) arguments_ = arguments_.resized(sizes_with(values, symbols.tensors));
+    if (!moves) return;
+    arguments_ = arguments_.resized(sizes_with(values, symbols.tensors));
+    symbol_options_.stand_ins = true;
   }
 
   void begin(ShapeEnv& env, capture::InputSymbols& symbols) {
@@ -214,14 +222,26 @@ class Exporter {
     std::vector<int64_t> excluded;
     for (int64_t value = 0; value < kSmall; ++value) {
       const auto at = [&](Expr e) { return evaluate(e, [&](Symbol) { return value; }); };
-      if (!holds(condition.relation, at(condition.left), at(condition.right))) {
-        excluded.push_back(value);
-      }
+      if (holds(condition.relation, at(condition.left), at(condition.right))) continue;
+      if (!excluded_otherwise(symbols[0], value)) excluded.push_back(value);
     }
     const std::vector<Symbol> same = equals(symbols[0]);
     return excluded.size() <= kMost && std::ranges::all_of(excluded, [&](int64_t value) {
              return !reached(same, value) || holds_at(captured, same, value);
            });
+  }
+
+  /// Whether an equation of this symbol alone, which always stays, refuses the value: n % 4 == 0.
+  bool excluded_otherwise(Symbol symbol, int64_t value) const {
+    return std::ranges::any_of(contract_.guards, [&](const Guard& guard) {
+      const Condition& c = guard.condition;
+      const auto alone = [&](Expr e) {
+        return std::ranges::all_of(e.symbols(), [&](Symbol s) { return s == symbol; });
+      };
+      if (c.relation != Relation::eq || !alone(c.left) || !alone(c.right)) return false;
+      const auto at = [&](Expr e) { return evaluate(e, [&](Symbol) { return value; }); };
+      return at(c.left) != at(c.right);
+    });
   }
 
   /// Whether calls may have this value for all of some symbols.

@@ -197,6 +197,80 @@ TEST(ExportContract, DecidesRelationsOfDims) {
               HasSubstr("    auto q = p;"));
 }
 
+TEST(ExportContract, SuggestsDeclarationsInAnOrderThatCanBePasted) {
+  const auto twice = [](const T& x) { return x.size(0) == 2 * x.size(1) ? x * 2 : x; };
+  const std::tuple matrix{zeros({32, 16})};
+  {
+    auto n = Dim("n", {.min = 2, .max = 4096}), m = Dim("m", {.min = 2, .max = 4096});
+    // n = 2 * m stays within what n was declared as: m up to 2048.
+    EXPECT_THAT(error_of([&] {
+                  export_program(twice, matrix, {{{0, n}, {1, m}}});
+                }),
+                HasSubstr("Suggested fixes:\n"
+                          "    auto m = Dim(\"m\", {.min = 2, .max = 2048});\n"
+                          "    auto n = 2*m;"));
+  }
+  auto m = Dim("m", {.min = 2, .max = 2048});
+  auto n = 2 * m;
+  const auto e = export_program(twice, matrix, {{{0, n}, {1, m}}});
+  expect_values(e(ones({4, 2})), {4, 2}, std::vector<float>(8, 2.f));
+}
+
+TEST(ExportContract, SuggestsAMultipleWithinBounds) {
+  const auto f = [](const T& x) {
+    return x.size(0) > 10 && x.size(0) < 100 && x.size(0) % 4 == 1 ? x * 2 : x;
+  };
+  const std::string error = error_of([&] {
+    export_program(f, std::tuple{zeros({33})}, {{{0, Dim("n", {.min = 2, .max = 4096})}}});
+  });
+  EXPECT_THAT(error, HasSubstr("satisfy the guard n % 4 == 1,"));
+  // 13, 17, ..., 97
+  EXPECT_THAT(error,
+              HasSubstr("    auto _n = Dim(\"_n\", {.min = 3, .max = 24});\n    auto n = 4 * _n + 1;"));
+  auto _n = Dim("_n", {.min = 3, .max = 24});
+  const auto e = export_program(f, std::tuple{zeros({33})}, {{{0, 4 * _n + 1}}});
+  expect_values(T(e(ones({97}))).sum(), {}, {194});
+  EXPECT_THAT(error_of([&] { e(ones({101})); }), HasSubstr("_n is declared within [3, 24], got 25"));
+}
+
+TEST(ExportContract, SuggestsARangeForAnEquationThatARangeSolves) {
+  const auto f = [](const T& x) { return min(x.size(0), 10) == 10 ? x * 2 : x; };
+  EXPECT_THAT(error_of([&] {
+                export_program(f, std::tuple{zeros({32})}, {{{0, Dim("n", {.min = 2, .max = 64})}}});
+              }),
+              HasSubstr("Suggested fixes:\n    auto n = Dim(\"n\", {.min = 10, .max = 64});"));
+}
+
+TEST(ExportContract, ServesRangesOfZeroAndOneOnly) {
+  const auto f = [](const T& x) { return x.sum(0) + 3; };
+  for (const int64_t example : {0, 1}) {
+    const auto e = export_program(f, std::tuple{zeros({example, 2})}, {{{0, Dim("n", {.max = 1})}}});
+    expect_values(e(ones({0, 2})), {2}, {3, 3});
+    expect_values(e(ones({1, 2})), {2}, {4, 4});
+    EXPECT_EQ(error_of([&] { e(ones({2, 2})); }), "dimension 0 of arg0: n is declared within [0, 1], got 2");
+  }
+  EXPECT_THAT(error_of([&] {
+                export_program(f, std::tuple{zeros({2, 2})}, {{{0, Dim("n", {.max = 1})}}});
+              }),
+              HasSubstr("n is declared within [0, 1], got 2"));
+}
+
+TEST(ExportContract, AsksForTheDivisorOnlyWhereAViewNeedsIt) {
+  const auto f = [](const T& x) { return x.view({-1, 4}).sum(1); };
+  const auto e = export_program(f, std::tuple{zeros({64})}, {{{0, Dim::automatic()}}});
+  expect_values(e(ones({4})), {1}, {4});
+  expect_values(e(ones({12})), {3}, {4, 4, 4});
+  EXPECT_THAT(error_of([&] { e(ones({6})); }), HasSubstr("arg0.size()[0] % 4 == 0"));
+}
+
+TEST(ExportContract, RefusesBuckets) {
+  EXPECT_THAT(error_of([&] {
+                export_program([](const T& x) { return x; }, std::tuple{zeros({4})},
+                               {{{0, Dim("n", {.max = 8, .power_of_two_buckets = true})}}});
+              }),
+              HasSubstr("n is declared with buckets"));
+}
+
 TEST(ExportContract, ServesManyThreads) {
   auto n = Dim("n", {.min = 0, .max = 64});
   const auto e =

@@ -77,6 +77,38 @@ TEST_F(ExportFile, GivesBackTheProgram) {
   EXPECT_EQ(read(path("again.stax")), read(path()));
 }
 
+// Dimensions of one element have strides that others have, too.
+TEST_F(ExportFile, TakesArgumentsWithDimensionsOfOneElement) {
+  auto n = Dim("n", {.min = 2, .max = 9});
+  const auto f = [](const T& x, const T& y, const T& z) { return x.sum() + y.sum() + z.sum(); };
+  for (const auto& sizes :
+       std::vector<std::vector<int64_t>>{{2, 1, 3}, {4, 1}, {1, 4}, {1, 1}, {1, 2, 1, 1}}) {
+    const auto e =
+        export_program(f, std::tuple{zeros(sizes), zeros({4, 1}), zeros({4, 1, 3}).transpose(0, 2)},
+                       {{}, {{0, n}}, {{2, n}}});
+    e.save(path());
+    const ExportedProgram back = load_program(path());
+    EXPECT_EQ(back.graph(), e.graph());
+    const int64_t first = ones(sizes).numel();
+    for (const ExportedProgram& p : {e, back}) {
+      const T z = ones({5, 1, 3}).transpose(0, 2);
+      expect_values(p(ones(sizes), ones({5, 1}), z), {}, {static_cast<float>(first + 5 + 15)});
+    }
+  }
+}
+
+// The order of the example, which a view of the argument needs, does not depend on where such dimensions are.
+TEST_F(ExportFile, SeesTheOrderOfDimensionsAroundOneOfOneElement) {
+  const auto view = [](const T& x) { return x.select(0, 1); };
+  const auto e = export_program(view, std::tuple{zeros({4, 1, 3}).transpose(0, 2)},
+                                {{{2, Dim("n", {.min = 2, .max = 9})}}});
+  const T x = arange(15, kFloat).reshape({5, 1, 3});
+  const T y = e(x.transpose(0, 2));
+  expect_values(y, {1, 5}, {1, 4, 7, 10, 13});
+  x.fill_(2);
+  expect_values(y, {1, 5}, {2, 2, 2, 2, 2});
+}
+
 TEST_F(ExportFile, KeepsConstantsWritesViewsAndSmallSizes) {
   const T weight = tensor({1.f, 2.f, 3.f});
   const auto f = [&](T x, const T& y) {
