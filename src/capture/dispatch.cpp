@@ -27,10 +27,21 @@ void refuse_traced(const graph::Op& op, const Tensor& tensor) {
              op.schema.name);
 }
 
+void refuse_symbolic(const graph::Op& op, Expr size) {
+  STAX_CHECK(size.is_constant(),
+             "{}: the symbolic size {} is an argument outside the trace that it belongs to; sizes of traced "
+             "tensors may not leave the traced function",
+             op.schema.name, size.str());
+}
+
 void refuse_traced(const graph::Op& op, const Arguments& arguments) {
   for (const auto& argument : arguments) {
     if (argument.is_tensor()) {
       refuse_traced(op, argument.tensor());
+    } else if (const auto* number = std::get_if<Number>(&argument.value)) {
+      refuse_symbolic(op, number->integer);
+    } else if (const auto* sizes = std::get_if<std::vector<Expr>>(&argument.value)) {
+      for (const Expr size : *sizes) refuse_symbolic(op, size);
     } else if (const auto* list = std::get_if<Argument<Tensor>::Tensors>(&argument.value)) {
       for (const auto& tensor : *list) {
         if (tensor) refuse_traced(op, *tensor);
@@ -184,8 +195,8 @@ std::vector<Tensor> dispatch(const graph::Op& op, Arguments arguments) {
   return placed([&] {
     if (const auto result = by_memory(op, arguments)) return std::vector<Tensor>{*result};
     if (the_trace != nullptr) return the_trace->call(op, std::move(arguments));
-    refuse_traced(op, arguments);
     if (the_suspended != nullptr) resolve_sizes(arguments);
+    refuse_traced(op, arguments);
     try {
       return eager_backend().call(op, arguments);
     } catch (const std::bad_alloc&) {

@@ -144,10 +144,9 @@ void Guards::add_checks(const Captured& captured) {
   for (size_t k = 0; k < captured.symbols.tensors.size(); ++k) {
     if (captured.used[k] == 0) continue;
     const TensorMeta& meta = captured.symbols.tensors[k];
-    const bool empty = std::ranges::any_of(meta.sizes, [](Expr e) { return e.is(0); });
     for (size_t d = 0; d < meta.sizes.size(); ++d) {
       add(place_of(captured, Part::size, k, d), meta.sizes[d]);
-      if (!empty && !meta.sizes[d].is(1)) add(place_of(captured, Part::stride, k, d), meta.strides[d]);
+      add(place_of(captured, Part::stride, k, d), meta.strides[d]);
     }
   }
 }
@@ -227,7 +226,8 @@ std::string Guards::misfit(const CallTensors& call) const {
   const size_t check = at - sources_.size();
   if (check < early_.size() + checks_.size()) {
     const Check& c = check < early_.size() ? early_[check] : checks_[check - early_.size()];
-    return fmt::format("{} = {}, got {}", text, registers[static_cast<size_t>(c.at)], numbers[c.place.at]);
+    if (!c.expr.is_constant()) text += fmt::format(" = {}", registers[static_cast<size_t>(c.at)]);
+    return fmt::format("{}, got {}", text, numbers[c.place.at]);
   }
   const Comparison& c = conditions_[check - early_.size() - checks_.size()];
   text += ", with ";

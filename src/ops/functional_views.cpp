@@ -1,4 +1,5 @@
 // Views as new values: the functional forms of writes through views, and copies of views.
+#include "graph/broadcast.h"
 #include "ops/loop_vocabulary.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
@@ -10,17 +11,17 @@ namespace stax::ops {
 namespace {
 
 // The value of self after `src` (cast to self's dtype) was written to view(self).
-void check_source(const MetaArgs& args, const Exprs& expected) {
+void check_source(ShapeEnv& env, const MetaArgs& args, const Exprs& expected) {
   const Exprs& got = args.tensor(1).sizes;
-  STAX_CHECK(got == expected, "{}: expected a source of shape {}, got {}", args.schema().name,
-             shape_text(expected), shape_text(got));
+  STAX_CHECK(graph::same_sizes(env, got, expected), "{}: expected a source of shape {}, got {}",
+             args.schema().name, shape_text(expected), shape_text(got));
 }
 
 Metas slice_scatter_meta(ShapeEnv& env, const MetaArgs& args) {
   const SliceRange s = slice_range(env, args.tensor(0).sizes, args);
   Exprs expected = args.tensor(0).sizes;
   expected[s.dim] = s.length;
-  check_source(args, expected);
+  check_source(env, args, expected);
   return same_meta(env, args);
 }
 
@@ -49,7 +50,7 @@ Lazies lower_slice_scatter(Lowering& lowering, const LazyArgs& args) {
 Metas select_scatter_meta(ShapeEnv& env, const MetaArgs& args) {
   Exprs expected = args.tensor(0).sizes;
   expected.erase(expected.begin() + selection(env, expected, args).dim);
-  check_source(args, expected);
+  check_source(env, args, expected);
   return same_meta(env, args);
 }
 
@@ -79,7 +80,7 @@ Metas diagonal_scatter_meta(ShapeEnv& env, const MetaArgs& args) {
     if (d != diagonal.dim1 && d != diagonal.dim2) expected.push_back(sizes[d]);
   }
   expected.push_back(diagonal.length);
-  check_source(args, expected);
+  check_source(env, args, expected);
   return same_meta(env, args);
 }
 
@@ -118,7 +119,7 @@ Metas as_strided_scatter_meta(ShapeEnv& env, const MetaArgs& args) {
   const Exprs& strides = args["stride"].integers();
   Expr last = args["storage_offset"].is_none() ? Expr(0) : args["storage_offset"].integer();
   check_strided(env, sizes, strides, last, args.schema().name);
-  check_source(args, sizes);
+  check_source(env, args, sizes);
   for (size_t d = 0; d < sizes.size(); ++d) last = last + (sizes[d] - 1) * strides[d];
   STAX_CHECK(env.decide(eq(product(sizes), 0)) || env.decide(lt(last, args.tensor(0).numel())),
              "as_strided_scatter: the view ends at element {} of a tensor of {}", last.str(),

@@ -433,7 +433,7 @@ Ops indexing_rows() {
                 embedding_renorm),
       composite("one_hot(Tensor self, int num_classes=-1) -> Tensor",
                 [](Builder& b, const VarArgs& a) -> Vars {
-                  if (a[1].integer().is(-1)) return {b.call("one_hot.infer", {a[0]})};
+                  if (is_open(b.env(), a[1].integer())) return {b.call("one_hot.infer", {a[0]})};
                   return {b.call("one_hot_formula", {a[0], a[1]})};
                 }),
       graph::internal(

@@ -215,7 +215,8 @@ Vars gaussian_nll_loss(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0), target = a.tensor(1);
   Var var = a[2].is_number() ? b.call("full_like", {x, a[2]}) : a.tensor(2);
   const bool same = graph::same_sizes(b.env(), var.sizes(), x.sizes());
-  if (!same && var.dim() + 1 == x.dim() && Exprs(x.sizes().begin(), x.sizes().end() - 1) == var.sizes()) {
+  if (!same && var.dim() + 1 == x.dim() &&
+      graph::same_sizes(b.env(), Exprs(x.sizes().begin(), x.sizes().end() - 1), var.sizes())) {
     var = b.call("unsqueeze", {var, -1});
   } else {
     STAX_CHECK(same || (var.dim() == x.dim() && b.env().decide(eq(var.size(-1), 1))),

@@ -15,7 +15,7 @@ std::vector<Expr> infer_sizes(ShapeEnv& env, std::vector<Expr> sizes, Expr numel
   std::optional<size_t> unknown;
   Expr known = 1;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d].is(-1)) {
+    if (is_open(env, sizes[d])) {
       STAX_CHECK(!unknown, "{}: only one size may be -1, got {}", op, shape_text(sizes));
       unknown = d;
       continue;

@@ -14,6 +14,12 @@ namespace stax::ops {
 /// "[2, 3]".
 std::string shape_text(const std::vector<Expr>& sizes);
 
+/// Whether a size that the program gives is the -1 that leaves it open: asked only of sizes that may be
+/// negative, as integer arguments may.
+inline bool is_open(ShapeEnv& env, Expr size) {
+  return size.is(-1) || (!size.is_constant() && env.surely(lt(size, 0)) && env.surely(eq(size, -1)));
+}
+
 /// Sizes with a single -1 replaced so that they hold `numel` elements; UserError when they cannot.
 std::vector<Expr> infer_sizes(ShapeEnv& env, std::vector<Expr> sizes, Expr numel, std::string_view op);
 

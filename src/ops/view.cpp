@@ -65,7 +65,7 @@ Metas expand_meta(ShapeEnv& env, const MetaArgs& args) {
   out.strides.assign(sizes.size(), Expr(0));
   const size_t lead = sizes.size() - in.sizes.size();
   for (size_t d = 0; d < sizes.size(); ++d) {
-    const bool keep = sizes[d].is(-1);
+    const bool keep = is_open(env, sizes[d]);
     STAX_CHECK(!keep || d >= lead, "expand: size -1 is not allowed for the new dimension {}", d);
     if (d < lead) {
       STAX_CHECK(env.expect(ge(sizes[d], 0)), "expand: size {} of dimension {} is negative", sizes[d].str(),

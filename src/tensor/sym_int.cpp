@@ -35,14 +35,26 @@ bool decide(const Condition& condition) {
   return context->decide(condition);
 }
 
+/// Whether the divisor is positive; UserError where it is 0.
+bool is_positive(Expr a, Expr b) {
+  if (decide(gt(b, Expr(0)))) return true;
+  STAX_CHECK(decide(lt(b, Expr(0))), "division of the size {} by zero ({})", a.str(), b.str());
+  return false;
+}
+
 /// Division as C++ has it, which truncates: the same as flooring where no operand is negative.
 Expr truncated_div(Expr a, Expr b) {
-  const bool positive = decide(gt(b, Expr(0)));
-  if (!positive) {
+  if (!is_positive(a, b)) {
     a = -a;
     b = -b;
   }
   return decide(ge(a, Expr(0))) ? floor_div(a, b) : -floor_div(-a, b);
+}
+
+/// The remainder of that division, which has the sign of `a`.
+Expr truncated_mod(Expr a, Expr b) {
+  if (!is_positive(a, b)) b = -b;
+  return decide(ge(a, Expr(0))) ? mod(a, b) : -mod(-a, b);
 }
 
 int64_t plain_div(int64_t a, int64_t b) {
@@ -163,7 +175,7 @@ SymInt sym_binary(SymOp op, const SymInt& a, const SymInt& b) {
     case SymOp::div:
       return to_sym_int(truncated_div(x, y));
     case SymOp::mod:
-      return to_sym_int(x - truncated_div(x, y) * y);
+      return to_sym_int(truncated_mod(x, y));
     case SymOp::min:
       return to_sym_int(min(x, y));
     case SymOp::max:

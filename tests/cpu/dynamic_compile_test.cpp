@@ -1,4 +1,7 @@
 // Compiled functions with symbolic sizes. Expected values are worked out by hand.
+#include <gmock/gmock.h>
+
+#include <array>
 #include <numeric>
 #include <set>
 
@@ -420,6 +423,47 @@ TEST(DynamicCompile, LetsTheDebugBackendKeyByShapesThatAreRead) {
   for (const int n : {2, 4, 7})
     expect_floats(plain(ones({n})), std::vector<float>(static_cast<size_t>(n), 2));
   EXPECT_EQ(traces, 1);
+}
+
+TEST(DynamicCompile, TakesMinusOneAsASizeThatFollows) {
+  const auto f = compile(
+      [](const T& x, const SymInt& a, const SymInt& b) {
+        const T y = x.reshape({a, b});
+        return y + ones({2, 1}).expand({a, 1}) * 0;
+      },
+      dynamic());
+  for (const auto& [n, a, b, rows, columns] : std::vector<std::array<int64_t, 5>>{
+           {6, 2, 3, 2, 3}, {6, -1, 3, 2, 3}, {10, 2, -1, 2, 5}, {8, -1, 4, 2, 4}, {14, 2, 7, 2, 7}}) {
+    const T y = f(arange(n, kFloat), SymInt(a), SymInt(b));
+    EXPECT_EQ(y.sizes().values(), (std::vector<int64_t>{rows, columns}));
+    EXPECT_EQ(y[1][0].item<float>(), static_cast<float>(columns));
+  }
+  EXPECT_THROW(f(arange(6, kFloat), SymInt(-2), SymInt(3)), UserError);
+  EXPECT_THROW(f(arange(6, kFloat), SymInt(-1), SymInt(-1)), UserError);
+}
+
+TEST(DynamicCompile, RefusesSizesThatLeftTheirTrace) {
+  SymInt kept;
+  const auto f = compile(
+      [&](const T& x) {
+        kept = x.size(0) + 1;
+        return x * 2;
+      },
+      dynamic());
+  f(zeros({4}));
+  const auto refusal = [](const auto& use) -> std::string {
+    try {
+      use();
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return {};
+  };
+  const auto says = testing::HasSubstr("sizes of traced tensors may not leave the traced function");
+  EXPECT_THAT(refusal([&] { (void)int64_t{kept}; }), says);
+  EXPECT_THAT(refusal([&] { (void)zeros({kept}); }), says);
+  EXPECT_THAT(refusal([&] { (void)zeros({9}).slice(0, 0, kept); }), says);
+  EXPECT_THAT(refusal([&] { (void)(zeros({9}) + Scalar(kept)); }), says);
 }
 
 TEST(DynamicCompile, SaysWhichGuardFailed) {

@@ -85,5 +85,59 @@ TEST(DynamicSizes, IntermediatesOfOtherSizesThanTheHintsShareAnArena) {
   EXPECT_EQ(f.artifacts().size(), 1u);
 }
 
+// Strides along one element address nothing, but the program may ask for them, and views show them.
+TEST(DynamicSizes, StridesAlongOneElementAreThoseOfTheCall) {
+  const auto f = compile([](const T& x) { return x + x.stride(0); }, dynamic());
+  const auto view = compile([](const T& x) { return x.t(); }, dynamic());
+  const T wide = zeros({3, 7});
+  const auto expect_stride = [&](const T& x, int64_t stride) {
+    expect_values<float>(f(x)[0], std::vector<float>(static_cast<size_t>(x.size(1)), float(stride)));
+    EXPECT_EQ(view(x).strides(), (std::vector<int64_t>{1, stride}));
+  };
+  for (const int64_t n : {3, 4, 5}) {
+    expect_stride(zeros({1, n}), n);
+    expect_stride(wide.slice(0, 1, 2).slice(1, 0, n), 7);
+  }
+  expect_stride(zeros({1, 12}).slice(1, 0, 6), 12);
+  EXPECT_EQ(f.artifacts().size(), 2u);
+  // The same of a tensor without elements.
+  const auto g = compile([](const T& x, const T& empty) { return x + empty.stride(0); }, dynamic());
+  for (const int64_t n : {3, 4}) {
+    expect_values<float>(g(zeros({2}), zeros({n, 0})), {1, 1});
+    expect_values<float>(g(zeros({2}), zeros({n, 6}).slice(1, 2, 2)), {6, 6});
+  }
+}
+
+// A part whose length is 1 by a guard is written as 1 in one place and by sizes in the other.
+TEST(DynamicSizes, WritesPartsOfOneElement) {
+  const auto f = compile(
+      [](const T& x) {
+        x.slice(0, x.size(0) / 2, x.size(0)).mul_(3);
+        return x.sum();
+      },
+      dynamic());
+  for (const int64_t n : {2, 3, 8, 2}) {
+    const T x = ones({n});
+    const int64_t tripled = n - n / 2;
+    expect_values<float>(f(x), {static_cast<float>(n + 2 * tripled)});
+    EXPECT_EQ(x[n - 1].item<float>(), 3);
+  }
+}
+
+TEST(DynamicSizes, DivisionByTheSizeZeroIsAnError) {
+  const auto f =
+      compile([](const T& x, const SymInt& k) { return x + x.size(0) / k + x.size(0) % k; }, dynamic());
+  expect_values<float>(f(zeros({7}), SymInt(2)).sum(), {28});    // 3 + 1
+  expect_values<float>(f(zeros({7}), SymInt(-2)).sum(), {-14});  // -3 + 1
+  for (const int64_t n : {7, 8}) {
+    try {
+      f(zeros({n}), SymInt(0));
+      FAIL();
+    } catch (const UserError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("by zero"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stax
