@@ -122,6 +122,9 @@ void report_gpu() {
   try {
     const int32_t count = device::cuda_device_count();
     if (count == 0) return line("GPU", fmt::format("none: {}", cuda::unavailable_reason()));
+    int32_t version = 0;  // 1000 * major + 10 * minor
+    STAX_CUDA(cuDriverGetVersion, &version);
+    line("GPU driver", fmt::format("for CUDA {}.{}", version / 1000, version % 1000 / 10));
     for (int32_t k = 0; k < count; ++k) {
       const device::CudaProperties& p = device::cuda_properties(k);
       line("GPU", fmt::format("cuda:{}: {}, sm_{}, {} multiprocessors, {} GiB, L2 {} KiB", k, p.name,

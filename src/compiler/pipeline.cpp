@@ -17,6 +17,7 @@
 #include "schedule/verify.h"
 #include "support/check.h"
 #include "support/log.h"
+#include "support/progress.h"
 #include "tuning/launch_config.h"
 
 namespace stax::compiler {
@@ -151,6 +152,11 @@ runtime::CudaVariant first_variant(const Stages& stages, size_t kernel) {
   return sizes && stages.even[kernel] ? runtime::CudaVariant::even : runtime::CudaVariant::aligned;
 }
 
+std::vector<runtime::TritonOutcome> compile_for_gpu(const std::vector<runtime::TritonRequest>& requests) {
+  Progress progress("compiling kernels for a GPU", requests.size());
+  return triton_compiler().compile(requests, [&](size_t done) { progress.report(done); });
+}
+
 std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages) {
   codegen::Plan plan = plan_of(stages);
   const auto kernels = cuda_kernels(stages, plan);
@@ -158,7 +164,7 @@ std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages) {
   for (size_t k = 0; k < kernels.size(); ++k)
     requests.push_back(kernels[k]->request(first_variant(stages, k)));
   if (!requests.empty()) {
-    const std::vector<runtime::TritonOutcome> outcomes = triton_compiler().compile(requests);
+    const std::vector<runtime::TritonOutcome> outcomes = compile_for_gpu(requests);
     for (size_t k = 0; k < kernels.size(); ++k) {
       if (!outcomes[k].kernel) throw_runtime_error(outcomes[k].error);
       kernels[k]->load(first_variant(stages, k), outcomes[k].kernel);
@@ -194,7 +200,7 @@ void compile_ahead(std::span<Stages* const> programs) {
   }
   if (requests.empty()) return;
   try {
-    triton_compiler().compile(requests);
+    compile_for_gpu(requests);
   } catch (const RuntimeError&) {
   }
 }
