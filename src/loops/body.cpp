@@ -86,12 +86,13 @@ ValueId BodyBuilder::add(Inst inst) {
   return id;
 }
 
+// The double stays as it is: it is rounded to the dtype where it is used, and printers show the number that
+// was meant.
 ValueId BodyBuilder::constant(DType dtype, double value) {
   dtype = compute_dtype(dtype);
   if (!is_floating_point(dtype)) {
     return int_constant(dtype, dtype == DType::boolean ? value != 0 : truncate(value));
   }
-  if (dtype == DType::float32) value = static_cast<float>(value);
   return add({.op = OpCode::constant, .dtype = dtype, .constant = Constant::of(value)});
 }
 

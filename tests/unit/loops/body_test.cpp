@@ -48,7 +48,8 @@ TEST(BodyBuilder, ConstantsTruncateAndSaturate) {
   EXPECT_EQ(b[b.constant(DType::int32, -1.9)].constant.as_int(), -1);
   EXPECT_EQ(b[b.constant(DType::int64, 1e300)].constant.as_int(), INT64_MAX);
   EXPECT_EQ(b[b.constant(DType::boolean, 0.5)].constant.as_int(), 1);
-  EXPECT_EQ(b[b.constant(DType::float32, 0.1)].constant.as_double(), double(0.1f));
+  // Rounded where it is used, so that kernels show what was written.
+  EXPECT_EQ(b[b.constant(DType::float32, 0.1)].constant.as_double(), 0.1);
 }
 
 TEST(CopyValues, SubstitutesAndCopiesOnlyWhatIsNeeded) {
