@@ -144,26 +144,13 @@ def welford(mean, m2, count, dim):
 
 
 @triton.jit
-def _softmax_merge(m_a, s_a, m_b, s_b):
-    """(maximum, sum of exp(x - maximum)) of two parts; the sum is 0 where the maximum is -inf."""
-    m = tl.maximum(m_a, m_b, tl.PropagateNan.ALL)
-    none = m == float("-inf")
-    a = tl.where(none, 0.0, s_a * libdevice.exp(m_a - m))
-    b = tl.where(none, 0.0, s_b * libdevice.exp(m_b - m))
-    return m, a + b
-
-
-@triton.jit
-def softmax_merge(m, s, dim):
-    return tl.reduce((m, s), dim, _softmax_merge)
-
-
-@triton.jit
-def softmax_step(m, s, value):
-    larger = tl.maximum(m, value, tl.PropagateNan.ALL)
-    none = larger == float("-inf")
-    grown = s * libdevice.exp(m - larger) + libdevice.exp(value - larger)
-    return larger, tl.where(none, 0.0, grown)
+def online_softmax(m, s, x, dim):
+    """The maximum m of each row and the sum s of exp(x - m), with one more block x: the block's maximum first, so that
+    each element costs one exponential. The sum is 0 where the maximum is -inf."""
+    larger = tl.maximum(m, tl.expand_dims(max2(x, dim), dim), tl.PropagateNan.ALL)
+    shift = tl.where(larger == float("-inf"), 0.0, larger)
+    more = tl.sum(libdevice.exp(x - shift), dim)
+    return larger, s * libdevice.exp(m - shift) + tl.expand_dims(more, dim)
 
 
 @triton.jit
@@ -209,8 +196,9 @@ def sigmoid(x):
 
 @triton.jit
 def sign(x):
+    """That of NaN is 0."""
     nothing = tl.where(x < 0, -1.0, 0.0).to(x.dtype)
-    return tl.where(x != x, x, tl.where(x > 0, 1.0, nothing).to(x.dtype))
+    return tl.where(x > 0, 1.0, nothing).to(x.dtype)
 
 
 @triton.jit
@@ -254,6 +242,19 @@ def remainder_int(a, b):
     r = fmod_int(a, b)
     shift = (r != 0) & ((r < 0) != (b < 0)) & (b != 0)
     return tl.where(shift, r + b, r)
+
+
+@triton.jit
+def index_div(a, n):
+    """a // n, rounded down, for index arithmetic: n is positive, and may be a plain number."""
+    q = a // n
+    return tl.where(a - q * n < 0, q - 1, q)
+
+
+@triton.jit
+def index_mod(a, n):
+    r = a % n
+    return tl.where(r < 0, r + n, r)
 
 
 @triton.jit
@@ -302,6 +303,7 @@ def shift_right(a, n):
 
 @triton.jit
 def gcd(a, b):
+    """The magnitude of the lowest integer is itself, and the steps keep its sign."""
     a = tl.abs(a)
     b = tl.abs(b)
     steps: tl.constexpr = 2 * a.dtype.primitive_bitwidth
@@ -310,7 +312,7 @@ def gcd(a, b):
         done = b == 0
         a = tl.where(done, a, b)
         b = tl.where(done, b, r)
-    return tl.abs(a)
+    return a
 
 
 @triton.jit

@@ -293,9 +293,28 @@ void Lowering::emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges
   program_.nodes.push_back(std::move(node));
 }
 
+namespace {
+
+// GPUs add to memory in words of four bytes or more (bfloat16: on some). The sums wrap to the narrow type, or
+// are rounded to it, at the end.
+Lazy scatter_wide(Lowering& lowering, const Lazy& base, std::vector<Expr> sizes,
+                  const std::function<Index(const Index&)>& target,
+                  const std::function<V(const Index&)>& value) {
+  const DType wide = is_floating_point(base.dtype) ? DType::float32 : DType::int32;
+  const Lazy from = lowering.pointwise(wide, base.sizes,
+                                       [&](const Index& i) { return cast(lowering.load(base, i), wide); });
+  const auto term = [&](const Index& i) { return cast(cast(value(i), base.dtype), wide); };
+  const Lazy sums = lowering.scatter(from, std::move(sizes), target, term, true);
+  return lowering.pointwise(base.dtype, base.sizes, [&](const Index& i) { return lowering.load(sums, i); });
+}
+
+}  // namespace
+
 Lazy Lowering::scatter(const Lazy& base, std::vector<Expr> sizes,
                        const std::function<Index(const Index&)>& target,
                        const std::function<V(const Index&)>& value, bool accumulate) {
+  if (accumulate && target_.kind == Target::Kind::cuda && itemsize(base.dtype) < 4)
+    return scatter_wide(*this, base, std::move(sizes), target, value);
   const std::vector<Expr> strides = graph::contiguous_strides(base.sizes);
   const Index i = symbols(sizes.size(), index_symbol);
   const Index at = target(i);

@@ -11,12 +11,38 @@ using codegen::TileAxisKind;
 using codegen::TileForm;
 using codegen::TileKernel;
 
-/// Elements of a block of a pointwise kernel, and of a reduction.
-constexpr int64_t kPointwise = 1024, kReduction = 4096;
+/// Elements of a block of a pointwise kernel, and of a persistent reduction.
+constexpr int64_t kPointwise = 1024, kPersistent = 1024;
+/// Elements that the threads of one warp take at once, of rows and of columns.
+constexpr int64_t kOfWarp = 512;
+/// Rows that are read once, by blocks of this length; those that fit one block; and rows that are read again,
+/// of which only few may be under way, so that they are found in the cache.
+constexpr int64_t kRow = 4096, kShortRow = 2048, kRowAgain = 16384;
+/// With fewer rows than this no more warps run than one row has.
+constexpr int64_t kFewRows = 64;
 
 struct Wanted {
   int64_t z = 1, y = 1, x = 1, r0 = 1;
+  int32_t warps = 4;
 };
+
+int64_t passes(const TileKernel& kernel) {
+  return std::ranges::count(kernel.body, codegen::TileAction::loop, &codegen::TileStatement::action);
+}
+
+/// For rows of `length` elements, one after another in memory.
+Wanted of_rows(const TileKernel& kernel, int64_t length, int64_t rows) {
+  Wanted wanted{.r0 = kRow};
+  if (passes(kernel) > 1)
+    wanted = {.r0 = kRowAgain, .warps = length >= kRowAgain / 2 ? 16 : 8};
+  else if (rows <= kFewRows)
+    wanted = {.r0 = kRowAgain, .warps = 16};
+  else if (length <= kShortRow)
+    wanted = {.r0 = kShortRow, .warps = 8};
+  // Rows may be short where sizes change.
+  wanted.x = std::clamp<int64_t>(kShortRow / std::min(wanted.r0, length), 1, 64);
+  return wanted;
+}
 
 Wanted wanted_blocks(const TileKernel& kernel) {
   const auto hint = [&](TileAxisKind kind) {
@@ -29,11 +55,13 @@ Wanted wanted_blocks(const TileKernel& kernel) {
       if (kernel.axes.size() == 1) return {.x = kPointwise};
       if (kernel.axes.size() == 2) return {.y = 32, .x = 32};
       return {.z = 16, .y = 16, .x = 16};
-    case TileForm::persistent:
-      return {.x = std::clamp<int64_t>(kReduction / r0, 1, 8)};
+    case TileForm::persistent: {
+      const int64_t x = std::clamp<int64_t>(kPersistent / r0, 1, 64);
+      return {.x = x, .warps = static_cast<int32_t>(std::clamp<int64_t>(x * r0 / kOfWarp, 1, 8))};
+    }
     case TileForm::looped:
-      if (kernel.hint == ReductionHint::inner) return {.x = 1, .r0 = 2048};
-      return {.x = 64, .r0 = 64};
+      if (kernel.hint != ReductionHint::inner) return {.x = 32, .r0 = 128, .warps = 8};
+      return of_rows(kernel, r0, hint(TileAxisKind::x));
   }
   return {};
 }
@@ -43,6 +71,7 @@ Wanted wanted_blocks(const TileKernel& kernel) {
 codegen::LaunchConfig default_config(const TileKernel& kernel) {
   const Wanted wanted = wanted_blocks(kernel);
   codegen::LaunchConfig config;
+  config.warps = wanted.warps;
   for (const TileAxis& axis : kernel.axes) {
     if (axis.block > 0) continue;
     constexpr const char* kNames[] = {"ZBLOCK", "YBLOCK", "XBLOCK", "R0_BLOCK"};

@@ -362,5 +362,39 @@ TEST(RandomCases, RandomNumbersLieInTheirRange) {
   });
 }
 
+/// GPUs have no atomic additions of narrow types: sums wrap, bool is true or false, and half types are right.
+TEST(ScatterCases, RepeatedIndicesAddUpInEveryDType) {
+  for (const DType dtype : {kInt8, kUInt8, kInt16, kInt32, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64}) {
+    for_each_mode([&](const Mode& run) {
+      const Tensors got = run(
+          [&](const Tensors& t) {
+            return Tensors{index_add(t[0], 0, t[1], t[2]), scatter_add(t[0], 0, t[1], t[2])};
+          },
+          {make({1, 2, 100}, dtype), integers({0, 2, 0, 2, 2}), make({3, 20, 4, 20, 20}, dtype)});
+      const double last = dtype == kInt8 ? 160 - 256 : 160;
+      expect_values(got, {{8, 2, last}, {8, 2, last}});
+    });
+  }
+  for_each_mode([](const Mode& run) {
+    const Tensors got =
+        run([](const Tensors& t) { return Tensors{index_add(t[0], 0, t[1], t[2])}; },
+            {make({0, 0, 1, 0}, kBool), integers({0, 0, 2, 3, 0}), make({1, 1, 1, 0, 0}, kBool)});
+    expect_whole(got[0], {1, 0, 1, 0});
+  });
+}
+
+/// An index that was read, of a tensor without dimensions too, becomes a value.
+TEST(ScatterCases, OneHotOfAVectorAndOfANumber) {
+  for_each_mode([](const Mode& run) {
+    const Tensors got = run(
+        [](const Tensors& t) {
+          return Tensors{one_hot(t[0], 3), one_hot(t[0].select(0, 1), 3)};
+        },
+        {integers({2, 0, 1})});
+    expect_whole(got[0], {0, 0, 1, 1, 0, 0, 0, 1, 0});
+    expect_whole(got[1], {1, 0, 0});
+  });
+}
+
 }  // namespace
 }  // namespace stax::cases

@@ -2,6 +2,8 @@
 // written out from NumPy.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cpu/cases.h"
 
 namespace stax::cases {
@@ -143,6 +145,62 @@ TEST(SoftmaxCases, OtherDTypes) {
   });
   expect_user_error([] { return softmax(integers({1, 2}), 0); }, {"softmax", "int64"});
   expect_user_error([] { return softmax(zeros({2}), 1); }, {"softmax", "1"});
+}
+
+/// Too long for one block of a GPU, of odd length, and one element into memory: rows start at every residue
+/// of a vector. softmax(log k) is k over the sum of all k.
+TEST(SoftmaxCases, LongRowsThatStartAnywhere) {
+  constexpr int64_t kLength = 2051, kRows = 5;
+  constexpr double kSum = kLength * (kLength + 1) / 2.0;
+  Numbers logs{0}, expected;
+  for (int64_t r = 0; r < kRows; ++r) {
+    for (int64_t k = 1; k <= kLength; ++k) {
+      // Rows of other order, so that maxima come early and late.
+      const auto value = static_cast<double>(r % 2 == 0 ? k : kLength + 1 - k);
+      logs.push_back(std::log(value));
+      expected.push_back(value / kSum);
+    }
+  }
+  for_each_mode([&](const Mode& run) {
+    const Tensors got = run(
+        [](const Tensors& t) {
+          const Tensor x = t[0].slice(0, 1).view({kRows, kLength});
+          const Tensor e = exp(x - amax(x, 1, true));
+          return Tensors{softmax(x, 1), exp(log_softmax(x, 1)), logsumexp(x, 1), e / sum(e, 1, true)};
+        },
+        {make(logs, kFloat32)});
+    for (const size_t i : {0, 1, 3}) expect_values(got[i], expected, 2e-5);
+    expect_values(got[2], Numbers(kRows, std::log(kSum)), 1e-6);
+  });
+}
+
+TEST(SoftmaxCases, LongRowsWithInfinitiesAtAnyPlace) {
+  const struct {
+    Numbers begin;
+    double first, logsumexp, sum;
+  } probes[] = {{{0, 0}, 0.5, std::log(2), 2},
+                {{-kInf, -kInf}, kNaN, -kInf, kNaN},
+                {{kInf, 0}, kNaN, kInf, kNaN},
+                {{kNaN, kInf}, kNaN, kNaN, kNaN},
+                {{1000, -1000}, 1, 1000, 1}};
+  for (const auto& probe : probes) {
+    Numbers row(3001, -kInf);
+    for (const size_t at : {size_t{0}, size_t{1500}, size_t{2999}}) {
+      Numbers values = row;
+      std::copy(probe.begin.begin(), probe.begin.end(), values.begin() + static_cast<std::ptrdiff_t>(at));
+      for_each_mode([&](const Mode& run) {
+        const Tensors got = run(
+            [&](const Tensors& t) {
+              const Tensor picked = softmax(t[0], 1).slice(1, at, at + 1);
+              return Tensors{picked, logsumexp(t[0], 1), sum(exp(t[0] - amax(t[0], 1, true)), 1)};
+            },
+            {make(values, kFloat32, {1, 3001})});
+        expect_values(got[0], {probe.first}, 1e-6);
+        expect_values(got[1], {probe.logsumexp}, 1e-6);
+        expect_values(got[2], {probe.sum}, 1e-6);
+      });
+    }
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "codegen/kernel/online_softmax.h"
 #include "loops/analysis.h"
 #include "support/check.h"
 
@@ -69,7 +70,7 @@ class Flattener {
         return {id};
       }
       case OpCode::div_relaxed:
-        return {options_.divide_by_reciprocal ? divide(inst) : builder_.add(std::move(inst))};
+        return {divide(inst)};
       case OpCode::reduce_welford:
         return options_.take_apart ? welford(inst) : whole(std::move(inst));
       case OpCode::reduce_welford_combine:
@@ -139,9 +140,11 @@ class Flattener {
   /// rare last bits (Markstein, 1990), and costs a fraction of a division.
   ValueId divide(const Inst& inst) {
     const ValueId a = inst.args[0], b = inst.args[1];
-    if (!varies_over_reduction(a) || varies_over_reduction(b)) return builder_.add(inst);
+    const bool wanted = options_.divide_by_reciprocal || options_.multiply_by_reciprocal;
+    if (!wanted || !varies_over_reduction(a) || varies_over_reduction(b)) return builder_.add(inst);
     const ValueId r = builder_.unary(OpCode::reciprocal, b);
     const ValueId q = builder_.binary(OpCode::mul, a, r);
+    if (options_.multiply_by_reciprocal) return q;
     auto fma = [&](ValueId x, ValueId y, ValueId z) {
       return builder_.add({.op = OpCode::fma, .dtype = inst.dtype, .args = {x, y, z}});
     };
@@ -252,6 +255,7 @@ void analyse(FlatGroup& flat) {
 
 FlatGroup flatten(const loops::Program& program, const schedule::Group& group, FlattenOptions options) {
   FlatGroup flat = Flattener(program, group, options).run();
+  if (options.merge_softmax) merge_softmax(flat);
   analyse(flat);
   return flat;
 }

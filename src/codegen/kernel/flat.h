@@ -24,8 +24,10 @@ struct FlatGroup {
 
 /// What the kernels of a target compute otherwise than the instructions say.
 struct FlattenOptions {
-  bool divide_by_reciprocal = true;  // a row over one divisor: see Flattener::divide()
-  bool take_apart = true;  // Welford reductions become two sums, (m, sum of exp) a maximum and a sum
+  bool divide_by_reciprocal = true;     // a row over one divisor: see Flattener::divide()
+  bool multiply_by_reciprocal = false;  // the same without its correction
+  bool take_apart = true;      // Welford reductions become two sums, (m, sum of exp) a maximum and a sum
+  bool merge_softmax = false;  // a maximum and a sum of exponentials become (m, sum of exp): one pass
 };
 
 /// Flattens `group`. Loads of what an earlier member stored become the stored value, rounded to the buffer's

@@ -30,6 +30,7 @@ class TileBuilder {
               TileKernel& kernel)
       : program_(program), group_(group), flat_(flat), kernel_(kernel), out_(&kernel.body) {
     env_.assign(flat.body.size(), -1);
+    reduction_axis_ = kernel.axis(TileAxisKind::r0);
     for (const TileAxis& axis : kernel.axes) {
       if (axis.masked) masked_ |= axis_bit(axis.kind);
       all_ |= axis_bit(axis.kind);
@@ -224,6 +225,7 @@ class TileBuilder {
     load.spread = load.mask >= 0 && (address != load.along || address == 0);
     load.masks = load.along & masked_;
     load.has_other = load.mask >= 0 || (load.along & kReduction) != 0;
+    load.aligned = is_aligned(inst);
     load.eviction = eviction(id);
     const bool uniform = load.along == 0;
     if (uniform) load.eviction = Eviction::none;
@@ -252,6 +254,10 @@ class TileBuilder {
                                                                               : Eviction::first;
   }
 
+  bool is_aligned(const Inst& inst) const {
+    return kernel_.peel && inst.indirect.empty() && aligned_by(*kernel_.peel, inst.index, *reduction_axis_);
+  }
+
   /// Axes along which an address varies.
   AxisSet address_of(const Inst& inst) const {
     AxisSet address = along_of(inst.index);
@@ -272,6 +278,11 @@ class TileBuilder {
     if (inst.args.size() > 1) store.mask = operand(inst.args[1]);
     store.masks = store.along & masked_;
     store.spread = address_of(inst) != store.along;
+    store.aligned = is_aligned(inst);
+    // What the rows that are read again leave in the cache is worth more than results.
+    if (store.action == TileAction::store && kernel_.form == TileForm::looped && flat_.passes > 1 &&
+        flat_.over_reduction[id])
+      store.eviction = Eviction::first;
     add(std::move(store));
   }
 
@@ -377,30 +388,64 @@ class TileBuilder {
     auto is_fold = [&](ValueId id) { return std::find(folds.begin(), folds.end(), id) != folds.end(); };
     for (ValueId id : ids)
       if (!flat_.over_reduction[id] && !is_fold(id)) emit(id);
+    const std::map<ValueId, TileVar> partial =
+        kernel_.peel ? edges(ids, folds) : std::map<ValueId, TileVar>();
     for (ValueId id : ids)
-      if (is_fold(id) || loops::info(flat_.body[id].op).kind == OpKind::scan) start(id);
+      if (is_fold(id) || loops::info(flat_.body[id].op).kind == OpKind::scan)
+        start(id, partial.contains(id) ? partial.at(id) : -1);
     TileStatement loop{.action = TileAction::loop};
-    auto* outer = out_;
-    const std::vector<TileVar> before = env_;
-    out_ = &loop.body;
-    for (ValueId id : ids) {
-      if (is_fold(id)) accumulate(id);
-      if (flat_.over_reduction[id]) emit(id);
-    }
-    out_ = outer;
-    env_ = before;
+    points(loop, ids, folds);
     add(std::move(loop));
     for (ValueId id : folds) finish(id, accumulators_[id], accumulators_[id]);
   }
 
-  void start(ValueId id) {
+  /// What a pass does for each point of the reduction, as the body of `statement`.
+  void points(TileStatement& statement, const std::vector<ValueId>& ids, const std::vector<ValueId>& folds) {
+    auto* outer = out_;
+    const std::vector<TileVar> before = env_;
+    out_ = &statement.body;
+    for (ValueId id : ids) {
+      if (std::find(folds.begin(), folds.end(), id) != folds.end()) accumulate(id);
+      if (flat_.over_reduction[id]) emit(id);
+    }
+    out_ = outer;
+    env_ = before;
+  }
+
+  /// The pass over both ends of each row. Returns what it folds, by the first of its results.
+  std::map<ValueId, TileVar> edges(const std::vector<ValueId>& ids, const std::vector<ValueId>& folds) {
+    TileStatement edges{.action = TileAction::edges};
+    auto* outer = out_;
+    out_ = &edges.body;
+    for (ValueId id : folds) start(id, -1);
+    out_ = outer;
+    TileStatement middle;
+    points(middle, ids, folds);
+    edges.body.insert(edges.body.end(), middle.body.begin(), middle.body.end());
+    out_ = &edges.body;
+    std::map<ValueId, TileVar> partial;
+    for (ValueId id : folds) {
+      finish(id, accumulators_[id], accumulators_[id]);
+      partial[id] = env_[id];
+      env_[id] = -1;
+    }
+    out_ = outer;
+    add(std::move(edges));
+    return partial;
+  }
+
+  /// `partial`: the first result of what has been folded before; -1: nothing.
+  void start(ValueId id, TileVar partial) {
     const Inst& inst = flat_.body[id];
     const DType dtype = flat_.body[inst.args[0]].dtype;
     const bool scan = loops::info(inst.op).kind == OpKind::scan;
     const int32_t count = loops::result_count(inst.op);
+    std::vector<TileVar> begin;
+    for (int32_t k = 0; k < count && partial >= 0; ++k) begin.push_back(partial + k);
     const TileVar first = define({.action = TileAction::start,
                                   .op = inst.op,
                                   .dtype = dtype,
+                                  .args = std::move(begin),
                                   .along = scan ? static_cast<AxisSet>(all_ & ~kReduction) : all_,
                                   .number = loops::identity_of(inst.op, dtype),
                                   .count = count},
@@ -431,6 +476,7 @@ class TileBuilder {
   std::vector<AxisSet> along_;
   std::map<Symbol, AxisSet> axis_of_;
   std::map<ValueId, std::vector<TileVar>> accumulators_;
+  const TileAxis* reduction_axis_ = nullptr;
   AxisSet masked_ = 0, all_ = 0;
   TileVar next_var_ = 0;
   int32_t current_pass_ = 0;
@@ -471,6 +517,15 @@ const TileAxis* TileKernel::axis(TileAxisKind kind) const {
   return nullptr;
 }
 
+KernelInfo info_of(const TileKernel& kernel) {
+  KernelInfo info;
+  info.name = kernel.name;
+  info.symbols = kernel.symbols;
+  for (const TilePointer& p : kernel.pointers) info.buffers.push_back(p.buffer);
+  for (const TileAxis& axis : kernel.axes) info.extents.push_back(axis.numel);
+  return info;
+}
+
 TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group& group,
                             const schedule::Target& target, int32_t number, const Sizes& sizes) {
   Chooser chooser(sizes);
@@ -482,11 +537,18 @@ TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group
   if (kernel.form == TileForm::looped) {
     // One pass over memory is worth a longer fold.
     options.take_apart = false;
+    options.merge_softmax = true;
+    options.multiply_by_reciprocal = true;
     flat = flatten(program, group, options);
   }
   kernel.name = fmt::format("triton_{}_fused_{}", form_name(kernel.form), number);
   kernel.origin = group.name;
   kernel.axes = choose_axes(program, group, flat, kMaxTiles, chooser);
+  if (kernel.form == TileForm::looped) {
+    TileAxis& reduction = kernel.axes.back();
+    kernel.peel = choose_peel(program, flat, reduction, chooser);
+    reduction.masked = reduction.masked || kernel.peel;
+  }
   kernel.scalars = program.scalars;
   kernel.wide_index = schedule::index_width(program, group, target, chooser).bits == 64;
   TileBuilder(program, group, flat, kernel).run();

@@ -7,10 +7,12 @@
 // specification describes the forms.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "codegen/kernel_info.h"
 #include "device/target.h"
 #include "loops/body.h"
 #include "loops/program.h"
@@ -70,11 +72,12 @@ enum class TileAction : uint8_t {
   select,      // args[0] where the axes' masks hold, elsewhere `number`
   reduce,      // reduction `op` of the blocks args along r0; results out, out + 1, ...
   scan,        // scan `op` of the blocks args along r0, continued from the accumulators `carried`
-  start,       // accumulators out, out + 1, ... = the identity of `op`
+  start,       // accumulators out, out + 1, ... = the identity of `op`, and in one position args, if any
   accumulate,  // accumulators `carried` = op(them, args) where the axes' masks hold
   store,       // args[0] to element `index` of argument `pointer`
   atomic_add,  // args[0] added to element `index` of argument `pointer`
   loop,        // { body } for the blocks along r0
+  edges,       // { body } for what lies before and behind the aligned middle of each row
 };
 
 /// One statement. Members that its action does not name are unused.
@@ -95,6 +98,7 @@ struct TileStatement {
   bool wrap = false;       // check
   bool spread = false;     // memory: the address varies along fewer axes than `along`
   bool has_other = false;  // load: lanes that are off read 0
+  bool aligned = false;    // memory in a loop: a whole number of vectors from TileKernel::peel
   Eviction eviction = Eviction::none;
   std::vector<TileStatement> body;
 };
@@ -108,6 +112,14 @@ struct TilePointer {
   std::string name;  // "in_ptr0", "out_ptr0", "in_out_ptr0"
 };
 
+/// Rows that start at any element. Where what a row reads begins at a multiple of `vector` elements, memory
+/// is accessed many bytes at a time; so its first elements, up to there, and what is left of its last vector
+/// make a block of their own.
+struct TilePeel {
+  Expr start;          // the element at which a row starts
+  int64_t vector = 1;  // a power of two
+};
+
 struct TileKernel {
   std::string name;    // "triton_per_fused_0"
   std::string origin;  // operators of the graph that it computes
@@ -117,13 +129,17 @@ struct TileKernel {
   std::vector<Symbol> symbols;  // size symbols that it takes as arguments
   std::vector<DType> scalars;   // of the program, where it uses one
   ReductionHint hint = ReductionHint::normal;
-  bool wide_index = false;  // 64-bit indices
-  bool checks = false;      // indices: takes a KernelStatus after the pointers
+  std::optional<TilePeel> peel;  // of a looped kernel
+  bool wide_index = false;       // 64-bit indices
+  bool checks = false;           // indices: takes a KernelStatus after the pointers
   std::vector<TileStatement> body;
   std::vector<Choice> choices;  // that depend on sizes
 
   const TileAxis* axis(TileAxisKind kind) const;
 };
+
+/// How a plan refers to it.
+KernelInfo info_of(const TileKernel& kernel);
 
 /// How a kernel is launched: the sizes of its blocks, and the warps that an instance has.
 struct LaunchConfig {

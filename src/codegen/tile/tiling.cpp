@@ -128,7 +128,65 @@ bool needs_mask(const TileAxis& axis) {
   return *numel != 1 && *numel % kLargestBlock[static_cast<size_t>(axis.kind)] != 0;
 }
 
+/// Bytes that one access moves at most.
+constexpr int64_t kVectorBytes = 16;
+
+/// Where the row of an access along `axis` starts, if its elements lie one after another.
+std::optional<Expr> start_of(const Inst& inst, const TileAxis& axis) {
+  if (!loops::accesses_memory(inst) || !inst.indirect.empty()) return std::nullopt;
+  const Symbol along = axis.variables[0].symbol;
+  const auto stride = stride_of(inst.index, along);
+  if (!stride || !stride->is(1)) return std::nullopt;
+  return inst.index - Expr(along);
+}
+
+bool is_multiple(Expr e, int64_t n) {
+  return mod(e, Expr(n)).is(0);
+}
+
 }  // namespace
+
+bool aligned_by(const TilePeel& peel, Expr index, const TileAxis& reduction) {
+  const Symbol along = reduction.variables[0].symbol;
+  const auto stride = stride_of(index, along);
+  return stride && stride->is(1) && is_multiple(index - Expr(along) - peel.start, peel.vector);
+}
+
+std::optional<TilePeel> choose_peel(const loops::Program& program, const FlatGroup& flat,
+                                    const TileAxis& reduction, Chooser& chooser) {
+  if (flat.has_scan || reduction.variables.size() != 1) return std::nullopt;
+  const auto at_hint = [&](Expr e) {
+    return substitute(e, [&](Symbol s) -> std::optional<Expr> {
+      if (s.kind != SymbolKind::size && s.kind != SymbolKind::unbacked) return std::nullopt;
+      return Expr(chooser.sizes().likely(Expr(s)));
+    });
+  };
+  std::optional<TilePeel> best;
+  int64_t most = 0;
+  for (const Inst& first : flat.body) {
+    const auto start = start_of(first, reduction);
+    if (!start) continue;
+    const auto vector_of = [&](const Inst& inst) {
+      return std::max<int64_t>(1, kVectorBytes / itemsize(program.buffers[inst.buffer].dtype));
+    };
+    TilePeel peel{*start, 1};
+    int64_t gained = 0, lost = 0;
+    for (const Inst& inst : flat.body)
+      if (start_of(inst, reduction) == start) peel.vector = std::max(peel.vector, vector_of(inst));
+    for (const Inst& inst : flat.body) {
+      const auto own = start_of(inst, reduction);
+      if (!own) continue;
+      const bool before = is_multiple(at_hint(*own), vector_of(inst));
+      const bool after = is_multiple(at_hint(*own - peel.start), vector_of(inst));
+      gained += !before && after ? 1 : 0;
+      lost += before && !after ? 1 : 0;
+    }
+    if (gained - lost <= most) continue;
+    most = gained - lost;
+    best = peel;
+  }
+  return best;
+}
 
 std::vector<TileAxis> choose_axes(const loops::Program& program, const schedule::Group& group,
                                   const FlatGroup& flat, int max_tiles, Chooser& chooser) {

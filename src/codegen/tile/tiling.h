@@ -20,4 +20,12 @@ ReductionHint reduction_hint(const schedule::Group& group, const FlatGroup& flat
 TileForm choose_form(const schedule::Group& group, const FlatGroup& flat, ReductionHint hint,
                      Chooser& chooser);
 
+/// The peel that aligns the most accesses along the reduction; none where they start aligned (by the hint,
+/// where sizes change) or where that cannot be had. Either is right.
+std::optional<TilePeel> choose_peel(const loops::Program& program, const FlatGroup& flat,
+                                    const TileAxis& reduction, Chooser& chooser);
+
+/// Whether `index`, along the reduction's one loop, stays a whole number of vectors from the peel's start.
+bool aligned_by(const TilePeel& peel, Expr index, const TileAxis& reduction);
+
 }  // namespace stax::codegen

@@ -3,7 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "codegen/triton/spelling.h"
 #include "loops/analysis.h"
@@ -64,7 +67,10 @@ class TritonPrinter {
  public:
   explicit TritonPrinter(const TileKernel& kernel) : kernel_(kernel) {
     for (const TileAxis& axis : kernel.axes)
-      for (const TileVariable& v : axis.variables) variables_[v.symbol] = v.name;
+      for (const TileVariable& v : axis.variables) {
+        variables_[v.symbol] = v.name;
+        ranges_.set_extent(v.symbol, v.extent);
+      }
     for (size_t k = 0; k < kernel.symbols.size(); ++k) variables_[kernel.symbols[k]] = fmt::format("ks{}", k);
   }
 
@@ -77,6 +83,7 @@ class TritonPrinter {
       if (names(axis.kind).program_id >= 0) instance_axis(axis);
     reduction_header();
     iteration_variables();
+    if (kernel_.peel) peel_header(*kernel_.peel);
     statements(kernel_.body);
     return std::move(out_);
   }
@@ -179,6 +186,32 @@ class TritonPrinter {
     variables(*r);
   }
 
+  /// Where the aligned middle of a row starts, how long it is, and the block that takes both ends.
+  void peel_header(const TilePeel& peel) {
+    const auto v = peel.vector;
+    line("R0_EDGES: tl.constexpr = {}", 2 * v);
+    const std::string row = text(peel.start);
+    line("r0_row = {}",
+         peel.start.is_constant() ? fmt::format("tl.full({}, {}, tl.int32)", shape(0), row) : row);
+    // Triton sees that this is a multiple; a hint would not survive the folding of blocks of one row.
+    line("r0_start = (r0_row + {}) // {} * {}", v - 1, v, v);
+    line("r0_head = r0_start - r0_row");
+    line("r0_limit = tl.maximum(r0_numel - r0_head, 0) // {0} * {0}", v);
+    line("r0_edge = tl.arange(0, R0_EDGES){}", spread(TileAxisKind::r0));
+  }
+
+  void edges(const TileStatement& s) {
+    const int64_t v = kernel_.peel->vector;
+    const TileVariable& row = reduction()->variables[0];
+    const std::string inside = std::exchange(variables_[row.symbol], "r0_edge_index");
+    line("r0_edge_index = tl.where(r0_edge < {0}, r0_edge, r0_head + r0_limit + r0_edge - {0})", v);
+    line("r0_edge_mask = ((r0_edge < r0_head) | (r0_edge >= {})) & (r0_edge_index < r0_numel)", v);
+    in_edges_ = true;
+    statements(s.body);
+    in_edges_ = false;
+    variables_[row.symbol] = inside;
+  }
+
   void iteration_variables() {
     for (size_t k = kernel_.axes.size(); k-- > 0;)
       if (names(kernel_.axes[k].kind).program_id >= 0) variables(kernel_.axes[k]);
@@ -211,7 +244,8 @@ class TritonPrinter {
     if (const auto call = calls.find(s); call != calls.end()) return call->second;
     const auto it = variables_.find(s);
     STAX_ASSERT(it != variables_.end(), "{}: no name for {}", kernel_.name, s.str());
-    return it->second;
+    const bool of_axis = s.kind == SymbolKind::index || s.kind == SymbolKind::reduction;
+    return widens_ && of_axis ? it->second + ".to(tl.int64)" : it->second;
   }
 
   /// Triton's // and % truncate, and min and max of blocks are functions.
@@ -239,7 +273,7 @@ class TritonPrinter {
         const bool division = e.kind() == ExprKind::floor_div;
         const auto lower = ranges_.interval(e.args()[0]).lower;
         if (lower && *lower >= 0) return division ? floor_div(parts[0], parts[1]) : mod(parts[0], parts[1]);
-        return call(fmt::format("triton_helpers.{}({}, {})", division ? "floor_div_int" : "remainder_int",
+        return call(fmt::format("triton_helpers.{}({}, {})", division ? "index_div" : "index_mod",
                                 spelled(parts[0]), spelled(parts[1])));
       }
       case ExprKind::min:
@@ -269,7 +303,9 @@ class TritonPrinter {
   std::string shape(AxisSet along) const {
     std::vector<std::string_view> parts;
     for (const TileAxis& axis : kernel_.axes)
-      parts.push_back((along & axis_bit(axis.kind)) != 0 ? names(axis.kind).block : "1");
+      parts.push_back((along & axis_bit(axis.kind)) == 0           ? "1"
+                      : in_edges_ && axis.kind == TileAxisKind::r0 ? "R0_EDGES"
+                                                                   : names(axis.kind).block);
     return fmt::format("[{}]", fmt::join(parts, ", "));
   }
 
@@ -277,7 +313,9 @@ class TritonPrinter {
   std::string mask(const TileStatement& s) const {
     std::vector<std::string> parts;
     for (const TileAxis& axis : kernel_.axes)
-      if ((s.masks & axis_bit(axis.kind)) != 0) parts.emplace_back(names(axis.kind).mask);
+      if ((s.masks & axis_bit(axis.kind)) != 0)
+        parts.emplace_back(in_edges_ && axis.kind == TileAxisKind::r0 ? "r0_edge_mask"
+                                                                      : names(axis.kind).mask);
     if (s.mask >= 0) parts.push_back(var(s.mask));
     std::sort(parts.begin(), parts.end());
     return fmt::format("{}", fmt::join(parts, " & "));
@@ -292,8 +330,7 @@ class TritonPrinter {
   void statement(const TileStatement& s) {
     switch (s.action) {
       case TileAction::constant:
-        line("{} = tl.full({}, {}, {})", var(s.out), shape(0), triton_constant(s.dtype, s.number),
-             triton_dtype(s.dtype));
+        line("{} = {}", var(s.out), constant(s));
         return;
       case TileAction::index:
         line("{} = {}", var(s.out), index_value(s));
@@ -338,20 +375,52 @@ class TritonPrinter {
       case TileAction::loop:
         loop(s);
         return;
+      case TileAction::edges:
+        edges(s);
+        return;
     }
   }
 
-  std::string index_value(const TileStatement& s) const {
+  std::string constant(const TileStatement& s) const {
+    const auto full = [&](const std::string& value) {
+      return fmt::format("tl.full({}, {}, {})", shape(0), value, triton_dtype(s.dtype));
+    };
+    // Triton makes every zero a positive one.
+    const bool zero = is_floating_point(s.dtype) && s.number.as_double() == 0;
+    if (zero && std::signbit(s.number.as_double())) return full("0.0") + " * -1.0";
+    return full(triton_constant(s.dtype, s.number));
+  }
+
+  /// Whether the expression and all its parts stay within 32 bits.
+  bool is_narrow(Expr e) const {
+    const Interval range = ranges_.interval(e);
+    const bool fits = range.lower && range.upper && *range.lower >= INT32_MIN && *range.upper <= INT32_MAX;
+    return fits && std::ranges::all_of(e.args(), [&](Expr a) { return is_narrow(a); });
+  }
+
+  std::string index_value(const TileStatement& s) {
+    widens_ = !kernel_.wide_index && !is_narrow(s.index);
+    std::string value = value_of_index(s);
+    widens_ = false;
+    return value;
+  }
+
+  std::string value_of_index(const TileStatement& s) const {
     if (s.index.is_constant()) return fmt::format("tl.full({}, {}, tl.int64)", shape(0), text(s.index));
     const std::string value = text(s.index, s.indirect);
-    return s.along == 0 ? fmt::format("tl.full({}, {}, tl.int64)", shape(0), value)
-                        : fmt::format("({}).to(tl.int64)", value);
+    const bool block = s.along != 0 || !s.indirect.empty();
+    return block ? fmt::format("({}).to(tl.int64)", value)
+                 : fmt::format("tl.full({}, {}, tl.int64)", shape(0), value);
   }
 
   /// "in_ptr0 + (x0)"; an address that varies less than its block is spread out over it.
   std::string address(const TileStatement& s) const {
     const std::string& pointer = kernel_.pointers[static_cast<size_t>(s.pointer)].name;
     const std::string index = text(s.index, s.indirect);
+    if (s.aligned && !in_edges_) {
+      const Expr rest = s.index - Expr(reduction()->variables[0].symbol) - kernel_.peel->start;
+      return fmt::format("{} + (r0_start + r0_lane{})", pointer, rest.is(0) ? "" : " + " + factor(rest));
+    }
     if (!s.spread) return fmt::format("{} + ({})", pointer, index);
     const bool number = s.index.is_constant() && s.indirect.empty();
     return fmt::format("{} + tl.broadcast_to({}, {})", pointer,
@@ -359,13 +428,17 @@ class TritonPrinter {
                        shape(s.along));
   }
 
+  static std::string_view policy(Eviction eviction) {
+    constexpr std::string_view kPolicies[] = {"", ", eviction_policy='evict_first'",
+                                              ", eviction_policy='evict_last'"};
+    return kPolicies[static_cast<size_t>(eviction)];
+  }
+
   void load(const TileStatement& s) {
     std::string call = "tl.load(" + address(s);
     const std::string on = mask(s);
     if (!on.empty()) call += ", " + on;
-    constexpr std::string_view kPolicies[] = {"", ", eviction_policy='evict_first'",
-                                              ", eviction_policy='evict_last'"};
-    call += kPolicies[static_cast<size_t>(s.eviction)];
+    call += policy(s.eviction);
     if (s.has_other && !on.empty()) call += is_floating_point(s.dtype) ? ", other=0.0" : ", other=0";
     line("{} = {}){}", var(s.out), call, is_half(s.dtype) ? ".to(tl.float32)" : "");
   }
@@ -377,8 +450,8 @@ class TritonPrinter {
     std::string value = var(s.args[0]);
     if (add) value = fmt::format("tl.broadcast_to({}, {})", value, shape(s.along));
     if (add && is_half(s.dtype)) value += fmt::format(".to({})", triton_dtype(s.dtype));
-    line("{}({}, {}{}{})", add ? "triton_helpers.atomic_add" : "tl.store", to, value,
-         on.empty() ? add ? ", None" : "" : ", ", on);
+    line("{}({}, {}{}{}{})", add ? "triton_helpers.atomic_add" : "tl.store", to, value,
+         on.empty() ? add ? ", None" : "" : ", ", on, policy(s.eviction));
   }
 
   void check(const TileStatement& s) {
@@ -390,6 +463,14 @@ class TritonPrinter {
   std::string identity(const TileStatement& s) const {
     const bool zero = s.number.as_int() == 0;
     return zero && s.dtype != DType::boolean ? "0" : triton_constant(s.dtype, s.number);
+  }
+
+  /// The position along the reduction.
+  const char* rindex() const { return in_edges_ ? "r0_edge_index" : "rindex"; }
+
+  std::string spell(const char* pattern, const std::vector<std::string>& args,
+                    const std::vector<std::string>& carried = {}) const {
+    return spell_fold(pattern, args, carried, {dimension(), rindex()});
   }
 
   /// Dimension of a block that r0 runs along.
@@ -413,10 +494,14 @@ class TritonPrinter {
     std::vector<std::string> args = vars(s.args);
     const bool position = s.op == OpCode::reduce_argmax || s.op == OpCode::reduce_argmin;
     if (position && s.carried.empty())
-      args.push_back(fmt::format("tl.broadcast_to(rindex, {})", shape(all())));
+      args.push_back(fmt::format("tl.broadcast_to({}, {})", rindex(), shape(all())));
     if (position && !s.carried.empty()) std::swap(args[0], args[1]);
-    const std::string call = spell_fold(fold.reduce, args, {}, dimension());
     const int32_t count = loops::result_count(s.op);
+    if (fold.reduce == nullptr) {  // its accumulators are those of whole rows
+      for (int32_t k = 0; k < count; ++k) line("{} = {}", var(s.out + k), args[static_cast<size_t>(k)]);
+      return;
+    }
+    const std::string call = spell(fold.reduce, args);
     if (count == 1) {
       const bool rounds = s.carried.empty() || s.dtype == DType::boolean;
       line("{} = {}{}{}", var(s.out), call, kept(),
@@ -439,7 +524,16 @@ class TritonPrinter {
       accumulators_.push_back(s.out + k);
       const std::string value = start_value(s, k);
       const DType dtype = loops::result_dtype(s.op, k, s.dtype);
-      line("{} = tl.full({}, {}, {})", var(s.out + k), shape(s.along), value, triton_dtype(dtype));
+      const bool of_row = triton_fold(s.op).reduce == nullptr;
+      const auto along = of_row ? static_cast<AxisSet>(s.along & ~axis_bit(TileAxisKind::r0)) : s.along;
+      const std::string full = fmt::format("tl.full({}, {}, {})", shape(along), value, triton_dtype(dtype));
+      if (s.args.empty())
+        line("{} = {}", var(s.out + k), full);
+      else if (of_row)
+        line("{} = {}", var(s.out + k), var(s.args[static_cast<size_t>(k)]));
+      else
+        line("{} = tl.where(r0_base == 0, {}, {})", var(s.out + k), var(s.args[static_cast<size_t>(k)]),
+             full);
     }
   }
 
@@ -449,6 +543,9 @@ class TritonPrinter {
       case OpCode::reduce_argmax:
       case OpCode::reduce_argmin:
         return k == 0 ? "9223372036854775807" : identity(s);
+      case OpCode::scan_max:
+      case OpCode::scan_min:
+        return k == 0 ? identity(s) : "0";
       case OpCode::reduce_softmax:
         return k == 0 ? "float(\"-inf\")" : "0";
       default:
@@ -458,10 +555,16 @@ class TritonPrinter {
 
   void accumulate(const TileStatement& s) {
     const std::vector<std::string> carried = vars(s.carried);
-    std::string call = spell_fold(triton_fold(s.op).combine, vars(s.args), carried, dimension());
+    const std::string on = mask(s);
+    if (s.op == OpCode::reduce_softmax) {
+      std::string value = var(s.args[0]);
+      if (!on.empty()) value = fmt::format("tl.where({}, {}, float(\"-inf\"))", on, value);
+      line("{} = {}", fmt::join(carried, ", "), spell(triton_fold(s.op).combine, {value}, carried));
+      return;
+    }
+    std::string call = spell(triton_fold(s.op).combine, vars(s.args), carried);
     const auto count = static_cast<int32_t>(carried.size());
     line("{} = {}", results(s.out, count), call);
-    const std::string on = mask(s);
     for (int32_t k = 0; k < count; ++k) {
       const std::string& a = carried[static_cast<size_t>(k)];
       if (on.empty())
@@ -476,10 +579,10 @@ class TritonPrinter {
     const int32_t count = loops::result_count(s.op);
     if (count == 2) args.push_back(fmt::format("tl.broadcast_to(rindex, {}).to(tl.int64)", shape(all())));
     const TritonFold& fold = triton_fold(s.op);
-    line("{} = {}", results(s.out, count), spell_fold(fold.reduce, args, {}, dimension()));
+    line("{} = {}", results(s.out, count), spell(fold.reduce, args));
     if (s.carried.empty()) return;
     line("{} = {}", results(s.out, count),
-         spell_fold(fold.combine, vars({s.out, s.out + count - 1}), vars(s.carried), dimension()));
+         spell(fold.combine, vars({s.out, s.out + count - 1}), vars(s.carried)));
     for (int32_t k = 0; k < count; ++k)
       line("{} = triton_helpers.last({}, {})", var(s.carried[static_cast<size_t>(k)]), var(s.out + k),
            dimension());
@@ -489,8 +592,11 @@ class TritonPrinter {
     const TileAxis* r = reduction();
     line("for r0_offset in tl.range(0, r0_numel, R0_BLOCK):");
     ++depth_;
-    line("r0_index = r0_offset + r0_base");
-    if (r->masked)
+    if (kernel_.peel) line("r0_lane = r0_offset + r0_base");
+    line("r0_index = {}", kernel_.peel ? "r0_head + r0_lane" : "r0_offset + r0_base");
+    if (kernel_.peel)
+      line("r0_mask = r0_lane < r0_limit");
+    else if (r->masked)
       line("r0_mask = r0_index < r0_numel");
     else
       line("r0_mask = tl.full([R0_BLOCK], True, tl.int1){}", spread(TileAxisKind::r0));
@@ -504,6 +610,8 @@ class TritonPrinter {
   const TileKernel& kernel_;
   std::string out_;
   int depth_ = 0;
+  bool in_edges_ = false;
+  bool widens_ = false;  // loop variables are spelled as 64-bit integers
   std::unordered_map<Symbol, std::string> variables_;
   Ranges ranges_;
   std::vector<TileVar> accumulators_;

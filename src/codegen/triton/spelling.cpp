@@ -134,16 +134,15 @@ constexpr TritonFold kFolds[] = {
     {OpCode::reduce_any, "($A | $0)", "triton_helpers.any($0, $d)"},
     {OpCode::reduce_all, "($A & $0)", "triton_helpers.all($0, $d)"},
     {OpCode::reduce_xor, "($A ^ $0)", "triton_helpers.xor($0, $d)"},
-    {OpCode::reduce_argmax, "triton_helpers.maximum_with_index($A, $B, rindex, $0)",
+    {OpCode::reduce_argmax, "triton_helpers.maximum_with_index($A, $B, $p, $0)",
      "triton_helpers.max_with_index($0, $1, $d)"},
-    {OpCode::reduce_argmin, "triton_helpers.minimum_with_index($A, $B, rindex, $0)",
+    {OpCode::reduce_argmin, "triton_helpers.minimum_with_index($A, $B, $p, $0)",
      "triton_helpers.min_with_index($0, $1, $d)"},
     {OpCode::reduce_welford, "triton_helpers.welford_step($A, $B, $C, $0)",
      "triton_helpers.welford($0, $1, $2, $d)"},
     {OpCode::reduce_welford_combine, "triton_helpers.welford_merge($A, $B, $C, $0, $1, $2)",
      "triton_helpers.welford($0, $1, $2, $d)"},
-    {OpCode::reduce_softmax, "triton_helpers.softmax_step($A, $B, $0)",
-     "triton_helpers.softmax_merge($0, $1, $d)"},
+    {OpCode::reduce_softmax, "triton_helpers.online_softmax($A, $B, $0, $d)", nullptr},
     {OpCode::scan_sum, "($A + $0)", "tl.cumsum($0, $d)"},
     {OpCode::scan_prod, "($A * $0)", "tl.cumprod($0, $d)"},
     {OpCode::scan_logaddexp, "triton_helpers.logaddexp($A, $0)", "triton_helpers.cumlogaddexp($0, $d)"},
@@ -163,9 +162,10 @@ std::string spell_cast(DType dtype, DType from, const std::string& arg) {
 }  // namespace
 
 std::string spell_fold(const char* pattern, const std::vector<std::string>& args,
-                       const std::vector<std::string>& carried, int dimension) {
+                       const std::vector<std::string>& carried, FoldAlong along) {
   return fill_pattern(pattern, [&](char c) {
-    if (c == 'd') return std::to_string(dimension);
+    if (c == 'd') return std::to_string(along.dimension);
+    if (c == 'p') return std::string(along.position);
     const bool accumulator = c >= 'A' && c <= 'C';
     return accumulator ? carried.at(static_cast<size_t>(c - 'A')) : args.at(static_cast<size_t>(c - '0'));
   });

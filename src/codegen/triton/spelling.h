@@ -20,13 +20,19 @@ std::string spell_triton(loops::OpCode op, DType dtype, DType from, const std::v
 /// How a reduction is spelled; $0, $1, ... are blocks or accumulators.
 struct TritonFold {
   loops::OpCode op;
-  const char* combine;  // accumulators $A, $B, $C and values $0, $1, ... to the new accumulators
-  const char* reduce;   // blocks $0, $1, ... along dimension $d
+  const char* combine;  // accumulators $A, $B, $C and values $0, $1, ... at position $p to new accumulators
+  const char* reduce;   // blocks $0, $1, ... along dimension $d; null: the accumulators are of whole rows
 };
 const TritonFold& triton_fold(loops::OpCode op);
 
+/// Where a fold runs: the dimension of blocks, and the name of the position along it.
+struct FoldAlong {
+  int dimension = 0;
+  std::string_view position;
+};
+
 /// One of the two, filled in.
 std::string spell_fold(const char* pattern, const std::vector<std::string>& args,
-                       const std::vector<std::string>& carried, int dimension);
+                       const std::vector<std::string>& carried, FoldAlong along);
 
 }  // namespace stax::codegen
