@@ -19,7 +19,9 @@ void add_verify(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("verify", "Replays recorded calls of operators");
   command->add_option("PATH", options->paths, "Files of recorded calls, or folders of them")->required();
   command
-      ->add_option("--mode", options->mode, "reference, compiled, dynamic, interpret, cuda or cuda-dynamic")
+      ->add_option("--mode", options->mode,
+                   "reference, compiled, dynamic, interpret, "
+                   "interpret-dynamic, cuda or cuda-dynamic")
       ->required();
   command->add_option("--op", options->op, "Only this operator");
   command->add_option("--limit", options->limit, "At most so many calls of a file");

@@ -20,11 +20,13 @@ ReplayMode parse_mode(const std::string& text) {
   if (text == "compiled") return ReplayMode::compiled;
   if (text == "dynamic") return ReplayMode::dynamic;
   if (text == "interpret") return ReplayMode::interpret;
+  if (text == "interpret-dynamic") return ReplayMode::interpret_dynamic;
   if (text == "cuda") return ReplayMode::cuda;
   if (text == "cuda-dynamic") return ReplayMode::cuda_dynamic;
-  throw_user_error(fmt::format(
-      "verify: there is no mode '{}'; there are: reference, compiled, dynamic, interpret, cuda, cuda-dynamic",
-      text));
+  throw_user_error(
+      fmt::format("verify: there is no mode '{}'; there are: reference, compiled, dynamic, interpret, "
+                  "interpret-dynamic, cuda, cuda-dynamic",
+                  text));
 }
 
 /// Files of recorded calls below the paths, by name; with `op`, only those of that operator.
@@ -163,7 +165,8 @@ int verify(const VerifyOptions& options) {
   } else {
     if (workers.mode != ReplayMode::reference)
       fmt::print("{} of the passed calls ran without kernels of their own\n", total.interpreted);
-    if (workers.mode == ReplayMode::dynamic || workers.mode == ReplayMode::cuda_dynamic)
+    if (workers.mode == ReplayMode::dynamic || workers.mode == ReplayMode::cuda_dynamic ||
+        workers.mode == ReplayMode::interpret_dynamic)
       fmt::print("{} of the passed calls have no free size that could be changed\n", total.one_size);
     fmt::print("{} passed, {} failed, {} unknown\n", total.passed, total.failed, total.unknown);
   }

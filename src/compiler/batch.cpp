@@ -53,7 +53,7 @@ capture::Captured trace_function(const TensorFunction& function, const std::vect
 }
 
 std::vector<BatchItem> compile_batch(std::vector<capture::Captured> captured, const std::string& target) {
-  const PipelineOptions strict{.strict_native = true, .target = target}, lenient{};
+  const PipelineOptions strict{.strict_native = true, .target = target}, lenient{.target = "cpu"};
   std::vector<BatchItem> items(captured.size());
   std::vector<Stages> stages(captured.size());
   std::vector<Stages*> native, on_gpu;

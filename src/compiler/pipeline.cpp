@@ -73,14 +73,10 @@ void emit_cuda(Stages& stages, const schedule::Target& target, const Sizes& size
     const auto number = static_cast<int32_t>(stages.tiles.size());
     stages.tiles.push_back(codegen::make_tile_kernel(stages.program, group, target, number, sizes));
     stages.sources.push_back(codegen::print_triton(stages.tiles.back()));
-    codegen::KernelInfo info{.name = stages.tiles.back().name, .symbols = stages.tiles.back().symbols};
-    for (const codegen::TilePointer& p : stages.tiles.back().pointers) info.buffers.push_back(p.buffer);
+    codegen::KernelInfo info = codegen::info_of(stages.tiles.back());
     bool even = true;
     const auto is_even = [&](Expr e) { return e.is_constant() || sizes.likely(e) % 16 == 0; };
-    for (const codegen::TileAxis& axis : stages.tiles.back().axes) {
-      info.extents.push_back(axis.numel);
-      even = even && is_even(axis.numel);
-    }
+    for (const Expr& extent : info.extents) even = even && is_even(extent);
     for (Symbol s : info.symbols) even = even && is_even(Expr(s));
     stages.even.push_back(even ? 1 : 0);
     stages.infos.push_back(std::move(info));
@@ -205,6 +201,14 @@ void compile_ahead(std::span<Stages* const> programs) {
   }
 }
 
+std::string default_target() {
+  const char* how = std::getenv("STAX_TRITON");
+  if (how == nullptr || *how == '\0') return "cpu";
+  STAX_CHECK(std::string_view(how) == "interpret", "STAX_TRITON is '{}'; expected 'interpret', or nothing",
+             how);
+  return "cuda:sm_90";
+}
+
 schedule::Target cpu_schedule_target() {
   schedule::Target target;
   target.kind = schedule::Target::Kind::cpu;
@@ -314,7 +318,9 @@ std::vector<std::string> choices_in_words(const Stages& stages) {
 }
 
 codegen::Plan plan_of(const Stages& stages) {
-  return codegen::make_plan(stages.program, stages.schedule, stages.infos);
+  codegen::Plan plan = codegen::make_plan(stages.program, stages.schedule, stages.infos);
+  if (!stages.tiles.empty() || stages.target.starts_with("cuda")) plan.device = Target::Kind::cuda;
+  return plan;
 }
 
 std::string stage_text(const Stages& stages, std::string_view stage) {

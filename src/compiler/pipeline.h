@@ -23,6 +23,9 @@ enum class Backend : uint8_t {
   reference,  // the lowered program in the reference executor: no compiler
 };
 
+/// "cpu", but where STAX_TRITON is "interpret": then a GPU's name. UserError for other values of STAX_TRITON.
+std::string default_target();
+
 struct PipelineOptions {
   Backend backend = Backend::native;
   /// Raises where kernels cannot be generated or compiled, instead of running the program in the reference
@@ -30,7 +33,7 @@ struct PipelineOptions {
   bool strict_native = false;
   /// What kernels are made for: "cpu", or "cuda:sm_90", whose kernels run in Triton's interpreter. Graphs
   /// over tensors of a GPU are compiled for that GPU.
-  std::string target = "cpu";
+  std::string target = default_target();
 };
 
 /// What each stage made of one graph.

@@ -34,7 +34,8 @@ bool on_gpu(ReplayMode mode) {
   return mode == ReplayMode::cuda || mode == ReplayMode::cuda_dynamic;
 }
 bool for_all_sizes(ReplayMode mode) {
-  return mode == ReplayMode::dynamic || mode == ReplayMode::cuda_dynamic;
+  return mode == ReplayMode::dynamic || mode == ReplayMode::cuda_dynamic ||
+         mode == ReplayMode::interpret_dynamic;
 }
 
 /// The tensors over copies of their memory on that device, with their strides and offsets, after all work on
@@ -271,8 +272,9 @@ void finish_batch(std::vector<Traced>& traced, std::vector<capture::Captured> ca
                   const ReplayListener& listener) {
   const bool dynamic = for_all_sizes(mode);
   const Device device = on_gpu(mode) ? kCUDA : kCPU;
+  const bool interprets = mode == ReplayMode::interpret || mode == ReplayMode::interpret_dynamic;
   const std::vector<compiler::BatchItem> items =
-      compiler::compile_batch(std::move(captured), mode == ReplayMode::interpret ? "cuda:sm_90" : "cpu");
+      compiler::compile_batch(std::move(captured), interprets ? "cuda:sm_90" : "cpu");
   for (size_t i = 0; i < traced.size(); ++i) {
     Call& call = *traced[i].call;
     listener.begins(call.index());
@@ -344,6 +346,7 @@ void replay(const RecordedFile& file, ReplayMode mode, const std::vector<size_t>
     case ReplayMode::cuda:
     case ReplayMode::cuda_dynamic:
     case ReplayMode::interpret:
+    case ReplayMode::interpret_dynamic:
       for (size_t first = 0; first < calls.size(); first += kBatch) {
         const size_t count = std::min(kBatch, calls.size() - first);
         replay_compiled(file, std::span(calls).subspan(first, count), mode, listener);

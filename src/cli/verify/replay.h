@@ -26,6 +26,7 @@ enum class ReplayMode : uint8_t {
   cuda,          // as compiled, on the first GPU
   cuda_dynamic,  // as dynamic, on the first GPU
   interpret,     // as compiled, by Triton kernels in Triton's interpreter
+  interpret_dynamic,
 };
 
 /// Who hears of a replay.

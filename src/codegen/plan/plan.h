@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/kernel_info.h"
+#include "device/target.h"
 #include "loops/program.h"
 #include "schedule/schedule.h"
 
@@ -74,7 +75,8 @@ struct PlanExternal {
 };
 
 struct Plan {
-  std::vector<loops::Buffer> buffers;  // those of the program, by BufferId
+  Target::Kind device = Target::Kind::cpu;  // where kernels run and memory lies
+  std::vector<loops::Buffer> buffers;       // those of the program, by BufferId
   std::vector<loops::BufferId> inputs, outputs;
   std::vector<DType> scalars;
   std::vector<std::string> origins;  // by node: what a failed index check names,

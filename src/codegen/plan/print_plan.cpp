@@ -19,7 +19,8 @@ class Printer {
 
   std::string print() {
     for (const PlanKernel& k : plan_.kernels) {
-      out_ += fmt::format("{0} = async_compile.cpp('{0}', '''...''', device_str='cpu')\n", k.info.name);
+      out_ += fmt::format("{0} = async_compile.{1}('{0}', '''...''', device_str='{2}')\n", k.info.name,
+                          on_gpu() ? "triton" : "cpp", device());
     }
     if (!plan_.kernels.empty()) out_ += "async_compile.wait(globals())\n\n";
     out_ += "def call(self, args):\n";
@@ -28,20 +29,41 @@ class Printer {
     if (!names.empty()) line("{} = args", names.substr(0, names.size() - (plan_.inputs.size() > 1 ? 2 : 1)));
     line("args.clear()");
     for (const Instruction& i : plan_.instructions) {
+      if (on_gpu()) enter_device(i);
       std::visit([&](const auto& instruction) { write(instruction); }, i);
     }
     return std::move(out_);
   }
 
  private:
+  bool on_gpu() const { return plan_.device == Target::Kind::cuda; }
+  std::string_view device() const { return on_gpu() ? "cuda" : "cpu"; }
+
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
-    out_ += "    " + fmt::format(format, std::forward<Args>(args)...) + "\n";
+    out_.append(depth_ * 4, ' ');
+    out_ += fmt::format(format, std::forward<Args>(args)...) + "\n";
   }
+
+  /// What comes after the checks of the inputs is done for one device; the first launch asks for its stream.
+  void enter_device(const Instruction& next) {
+    const bool outside = std::holds_alternative<BindSymbol>(next) || std::holds_alternative<CheckInput>(next);
+    if (!outside && depth_ == 1) {
+      line("with stax.cuda.device(0):");
+      depth_ = 2;
+      line("stax.cuda.set_device(0)");
+    }
+    if (std::holds_alternative<Launch>(next) && !has_stream_) {
+      line("raw_stream0 = get_raw_stream(0)");
+      has_stream_ = true;
+    }
+    if (std::holds_alternative<Return>(next)) depth_ = 1;
+  }
+
   const std::string& name(loops::BufferId b) const { return plan_.buffers[b].name; }
   std::string empty_strided(loops::BufferId b) const {
     const loops::Buffer& buffer = plan_.buffers[b];
-    return fmt::format("{} = empty_strided_cpu({}, {}, stax.{})", buffer.name, tuple(buffer.sizes),
+    return fmt::format("{} = empty_strided_{}({}, {}, stax.{})", buffer.name, device(), tuple(buffer.sizes),
                        tuple(buffer.strides), stax::name(buffer.dtype));
   }
   std::string operand(const loops::Operand& o) const;
@@ -84,7 +106,8 @@ class Printer {
     std::string args;
     for (loops::BufferId b : k.buffers) args += name(b) + ", ";
     for (Symbol s : k.symbols) args += s.str() + ", ";
-    line("{}{}.run({}{})", indent, k.name, args, k.parallel_extent.str());
+    for (const Expr& extent : k.extents) args += extent.str() + ", ";
+    line("{}{}.run({}{})", indent, k.name, args, on_gpu() ? "stream=raw_stream0" : k.parallel_extent.str());
   }
   void write(const CallExternal& i) {
     const PlanExternal& call = plan_.externals[i.call];
@@ -124,6 +147,8 @@ class Printer {
 
   const Plan& plan_;
   std::string out_;
+  size_t depth_ = 1;
+  bool has_stream_ = false;  // on a GPU: it has a name
 };
 
 std::string Printer::operand(const loops::Operand& o) const {

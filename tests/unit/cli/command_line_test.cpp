@@ -55,11 +55,17 @@ TEST(CommandLine, HelpIsNoError) {
 
 /// The files agree with the listings of the specification, which were made by another compiler.
 TEST(CommandLine, ShowPrintsTheTritonKernelsOfTheExamples) {
-  for (const std::string name : {"ex-1.1", "ex-6.1", "ex-6.2", "softmax"}) {
+  for (const std::string name : {"ex-1.1", "ex-5.1", "ex-6.1", "ex-6.2", "softmax"}) {
     const ProcessResult shown = run_stax({"show", name, "--target", "cuda:sm_90", "--stage", "triton"});
     EXPECT_EQ(shown.exit_code, 0) << name << ": " << shown.errors;
     EXPECT_EQ(shown.output, read_file(STAX_TEST_DATA "/triton/" + name + ".py")) << name;
   }
+}
+
+/// Every step of listing 9.6.
+TEST(CommandLine, ShowPrintsThePlanForAGpu) {
+  const ProcessResult shown = run_stax({"show", "ex-6.2", "--target", "cuda:sm_90", "--stage", "plan"});
+  EXPECT_EQ(shown.output, read_file(STAX_TEST_DATA "/triton/ex-6.2.plan"));
 }
 
 TEST(CommandLine, ShowRefusesTargetsAndStagesThatThereAreNot) {
