@@ -18,6 +18,71 @@ def _patch_tensor_and_index(tensor, scope):
 
 interpreter._patch_lang_tensor = _patch_tensor_and_index
 
+_convert_any = interpreter._convert_float
+
+
+def _convert_float(values, source, target, rounding_mode):
+    """float32 to bfloat16 as GPUs do it, to nearest even; the interpreter cuts off."""
+    names = (str(source), str(target))
+    if names == ("fp32", "bf16"):
+        bits = np.ascontiguousarray(values).view(np.uint32)
+        rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+        return np.where(np.isnan(values), np.uint16(0x7FFF), rounded).reshape(np.shape(values))
+    if names == ("bf16", "fp32"):
+        return np.asarray(values).view(np.uint16).astype(np.uint32) << 16
+    return _convert_any(values, source, target, rounding_mode)
+
+
+interpreter._convert_float = _convert_float
+
+
+def _parts(self, input, select):
+    """The blocks at `select` along the axis of a reduction or scan."""
+    index = (slice(None),) * self.axis + (select,)
+    return [self.to_tensor(block.handle.data[index], block.dtype) for block in input]
+
+
+def _combined(self, first, second):
+    result = self.combine_fn.fn(*first, *second)
+    return result if isinstance(result, tuple) else (result,)
+
+
+_reduce_any = interpreter.ReduceOps.generic_reduce
+
+
+def _reduce(self, input):
+    """By halves, whole blocks at a time; the interpreter goes from element to element."""
+    n = 1 if self.axis is None else input[0].handle.data.shape[self.axis]
+    if self.axis is None or self.keep_dims or n & (n - 1) != 0:
+        return _reduce_any(self, input)
+    while n > 1:
+        n //= 2
+        input = _combined(self, _parts(self, input, slice(0, n)), _parts(self, input, slice(n, None)))
+    return [self.to_tensor(block.handle.data.squeeze(self.axis), block.dtype) for block in input]
+
+
+def _scan(self, input):
+    """In steps of 1, 2, 4, ... (Hillis and Steele 1986)."""
+    n = input[0].handle.data.shape[self.axis]
+    step = 1
+    while step < n:
+        earlier = [self.to_tensor(np.roll(b.handle.data, step, self.axis), b.dtype) for b in input]
+        later = _combined(self, earlier, input)
+        first = np.arange(n).reshape([-1] + [1] * (input[0].handle.data.ndim - 1 - self.axis)) < step
+        input = [
+            self.to_tensor(np.where(first, old.handle.data, new.handle.data), old.dtype)
+            for old, new in zip(input, later)
+        ]
+        step *= 2
+    return list(input)
+
+
+interpreter.ReduceOps.generic_reduce = _reduce
+interpreter.ScanOps.generic_scan = _scan
+# Of a number and NaN these keep the number.
+interpreter.InterpreterBuilder.create_maxnumf = lambda self, a, b: self.binary_op(a, b, np.fmax)
+interpreter.InterpreterBuilder.create_minnumf = lambda self, a, b: self.binary_op(a, b, np.fmin)
+
 
 class _Storage:
     def __init__(self, array):

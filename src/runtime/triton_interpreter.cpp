@@ -23,6 +23,7 @@ using codegen::PointerRole;
 using codegen::TileKernel;
 
 constexpr int64_t kAlignment = 64;
+constexpr std::byte kGuard{0xa5};  // between buffers: what stands there afterwards was not written over
 constexpr std::chrono::milliseconds kLaunchLimit{300'000};
 
 /// Memory of this process that the worker opens as a file.
@@ -132,7 +133,7 @@ void TritonInterpreter::launch(const TileKernel& kernel, const codegen::LaunchCo
     argument.set("bytes", bytes);
     argument.set("dtype", std::string(name(p.dtype)));
     arguments.push_back(std::move(argument));
-    total += (bytes + kAlignment) / kAlignment * kAlignment;  // never empty
+    total += (bytes + 2 * kAlignment - 1) / kAlignment * kAlignment;  // a guard zone behind each
   }
   if (kernel.checks) {
     Json status;
@@ -157,6 +158,7 @@ void TritonInterpreter::launch(const TileKernel& kernel, const codegen::LaunchCo
   state_->memory.reserve(total);
   std::byte* memory = state_->memory.data();
   std::memcpy(memory, call.status, sizeof(codegen::KernelStatus));
+  std::fill(memory + sizeof(codegen::KernelStatus), memory + total, kGuard);
   for (const Part& part : parts)
     if (part.bytes > 0) std::memcpy(memory + part.at, part.from, static_cast<size_t>(part.bytes));
 
@@ -172,6 +174,14 @@ void TritonInterpreter::launch(const TileKernel& kernel, const codegen::LaunchCo
   if (const Json* error = answer.find("error"))
     throw_runtime_error(fmt::format("[{}] the interpreter: {}", kernel.name, error->as_string()));
   std::memcpy(call.status, memory, sizeof(codegen::KernelStatus));
+  int64_t clean = static_cast<int64_t>(sizeof(codegen::KernelStatus));
+  for (const Part& part : parts) {
+    STAX_ASSERT(std::all_of(memory + clean, memory + part.at, [](std::byte b) { return b == kGuard; }),
+                "{} writes outside its buffers", kernel.name);
+    clean = part.at + part.bytes;
+  }
+  STAX_ASSERT(std::all_of(memory + clean, memory + total, [](std::byte b) { return b == kGuard; }),
+              "{} writes outside its buffers", kernel.name);
   for (const Part& part : parts)
     if (part.written && part.bytes > 0)
       std::memcpy(part.from, memory + part.at, static_cast<size_t>(part.bytes));

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "support/process.h"
+#include "support/triton_python.h"
 
 namespace stax {
 namespace {
@@ -28,6 +29,14 @@ TEST_P(Recorded, FolderPasses) {
   if (folder == nullptr) GTEST_SKIP() << "STAX_RECORDED names no folder of recorded calls";
   const ProcessResult result = verify(folder, GetParam());
   EXPECT_EQ(result.exit_code, 0) << result.output;
+}
+
+/// As Triton kernels, in Triton's interpreter.
+TEST(InterpretedRecorded, FamiliesPass) {
+  if (!use_triton_python()) GTEST_SKIP() << kNoTriton;
+  const ProcessResult result = verify(STAX_TEST_DATA "/recorded", "interpret");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, testing::HasSubstr(" passed, 0 failed, 0 unknown"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, Recorded, testing::Values("reference", "compiled"),

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codegen/triton/printer.h"
+#include "device/cpu_allocator.h"
 #include "fuzz/random.h"
 #include "kernels/registry.h"
 #include "stax/error.h"
+#include "tuning/launch_config.h"
 
 namespace stax::fuzz {
 
@@ -126,9 +129,9 @@ Outcome reference(const lowering::Lowered& lowered, const std::vector<Array>& in
   return out;
 }
 
-lowering::Lowered lower(const graph::Graph& graph, ShapeEnv& env) {
+lowering::Lowered lower(const graph::Graph& graph, ShapeEnv& env, const Target& target = {}) {
   const graph::Graph done = graph::run_passes({ops::table(), env}, graph);
-  return lowering::lower(ops::table(), done, env);
+  return lowering::lower(ops::table(), done, env, target);
 }
 
 /// What a program is compiled for: with a small cache in a share of them, so that results are stored past it.
@@ -143,12 +146,37 @@ device::ThreadPool& pool() {
   return pool;
 }
 
+Outcome run_plan(const runtime::PlanExecutor& executor, const Prepared& prepared) {
+  const loops::Program& program = prepared.lowered.program;
+  Arguments arguments(prepared.program.inputs, program, prepared.program.seed);
+  std::vector<runtime::InputTensor> tensors;
+  for (size_t n = 0; n < arguments.pointers.size(); ++n) {
+    const Array& a = prepared.program.inputs[n];
+    tensors.push_back({arguments.pointers[n], a.dtype, a.sizes, a.strides});
+  }
+  std::vector<runtime::OutputTensor> outputs(program.outputs.size());
+  runtime::RunOutputs results{outputs, {}};
+  Outcome out;
+  try {
+    executor.run({tensors, arguments.scalars}, results);
+  } catch (const UserError&) {
+    out.failed = true;
+    return out;
+  }
+  std::vector<void*> pointers;
+  for (const auto& o : outputs) pointers.push_back(o.data);
+  out.results = read_results(prepared.lowered, arguments.pointers, pointers);
+  for (const auto& o : outputs) device::CpuAllocator::global().deallocate(o.data, o.bytes);
+  out.inputs = arguments.read();
+  return out;
+}
+
 }  // namespace
 
-Prepared prepare(Program program) {
+Prepared prepare(Program program, const Target& target) {
   ShapeEnv env;
   const graph::Graph graph = build(program, env);
-  return {std::move(program), lower(graph, env)};
+  return {std::move(program), lower(graph, env, target)};
 }
 
 std::string details(const Prepared& prepared, const device::CpuTarget& cpu) {
@@ -211,29 +239,74 @@ void Batch::compile() {
 }
 
 Outcome Batch::run(size_t k) const {
-  const Prepared& prepared = *entries_[k].prepared;
+  return run_plan(*executors_[k], *entries_[k].prepared);
+}
+
+namespace {
+
+std::vector<codegen::TileKernel> tile_kernels(const loops::Program& program,
+                                              const schedule::Schedule& schedule, const Target& target) {
+  std::vector<codegen::TileKernel> kernels;
+  for (const schedule::Group& group : schedule.groups) {
+    if (group.external) continue;
+    kernels.push_back(
+        codegen::make_tile_kernel(program, group, target, static_cast<int32_t>(kernels.size())));
+  }
+  return kernels;
+}
+
+}  // namespace
+
+std::string triton_details(const Prepared& prepared, const Target& target) {
   const loops::Program& program = prepared.lowered.program;
-  Arguments arguments(prepared.program.inputs, program, prepared.program.seed);
-  std::vector<runtime::InputTensor> tensors;
-  for (size_t n = 0; n < arguments.pointers.size(); ++n) {
-    const Array& a = prepared.program.inputs[n];
-    tensors.push_back({arguments.pointers[n], a.dtype, a.sizes, a.strides});
-  }
-  std::vector<runtime::OutputTensor> outputs(program.outputs.size());
-  runtime::RunOutputs results{outputs, {}};
-  Outcome out;
-  try {
-    executors_[k]->run({tensors, arguments.scalars}, results);
-  } catch (const UserError&) {
-    out.failed = true;
-    return out;
-  }
-  std::vector<void*> pointers;
-  for (const auto& o : outputs) pointers.push_back(o.data);
-  out.results = read_results(prepared.lowered, arguments.pointers, pointers);
-  for (const auto& o : outputs) device::CpuAllocator::global().deallocate(o.data, o.bytes);
-  out.inputs = arguments.read();
+  const schedule::Schedule schedule = schedule::make_schedule(program, target);
+  std::string out = program.str() + "\n" + schedule.str(program) + "\n";
+  for (const codegen::TileKernel& kernel : tile_kernels(program, schedule, target))
+    out += codegen::print_triton(kernel) + "\n";
   return out;
+}
+
+namespace {
+
+/// Smaller blocks, but not so many that the interpreter takes long.
+codegen::LaunchConfig smaller(codegen::LaunchConfig config, const codegen::TileKernel& kernel,
+                              Random& random) {
+  constexpr int64_t kMostBlocks = 32;  // of all axes, beyond what there are
+  int64_t blocks = 1;
+  for (const codegen::TileAxis& axis : kernel.axes) {
+    for (auto& [name, size] : config.blocks) {
+      constexpr std::string_view kNames[] = {"ZBLOCK", "YBLOCK", "XBLOCK", "R0_BLOCK"};
+      if (name != kNames[static_cast<size_t>(axis.kind)]) continue;
+      const int64_t wanted = random.of<int64_t>({1, 1, 2, 4, 16});
+      for (int64_t part = 1; part < wanted && size > 1; part *= 2) {
+        if (blocks * 2 * axis.size_hint / size > kMostBlocks) break;
+        size /= 2;
+      }
+      blocks *= std::max<int64_t>(1, axis.size_hint / size);
+    }
+  }
+  return config;
+}
+
+}  // namespace
+
+Outcome run_interpreted(const Prepared& prepared, const Target& target,
+                        runtime::TritonInterpreter& interpreter) {
+  const auto program = std::make_shared<loops::Program>(prepared.lowered.program);
+  const schedule::Schedule schedule = schedule::make_schedule(*program, target);
+  std::vector<codegen::TileKernel> kernels = tile_kernels(*program, schedule, target);
+  std::vector<codegen::KernelInfo> infos;
+  for (const codegen::TileKernel& kernel : kernels) infos.push_back(codegen::info_of(kernel));
+  codegen::Plan plan = codegen::make_plan(*program, schedule, std::move(infos));
+  Random random(prepared.program.seed ^ 0xb10c);
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    codegen::LaunchConfig config = smaller(tuning::default_config(kernels[k]), kernels[k], random);
+    const std::string source = codegen::print_triton(kernels[k]);
+    plan.kernels[k].runner =
+        runtime::interpreted(interpreter, std::move(kernels[k]), std::move(config), program, source);
+  }
+  const runtime::Machine machine{&pool(), &device::CpuAllocator::global(), kernels::find_external};
+  return run_plan(runtime::PlanExecutor(std::move(plan), machine), prepared);
 }
 
 }  // namespace stax::fuzz

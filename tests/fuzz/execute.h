@@ -10,6 +10,7 @@
 #include "lowering/lowering.h"
 #include "runtime/host_compiler.h"
 #include "runtime/plan_executor.h"
+#include "runtime/triton_interpreter.h"
 
 namespace stax::fuzz {
 
@@ -24,13 +25,20 @@ struct Prepared {
   Program program;
   lowering::Lowered lowered;
 };
-Prepared prepare(Program program);
+Prepared prepare(Program program, const Target& target = {});
 /// Loops, schedule and kernels as text, for looking at one program.
 std::string details(const Prepared& prepared, const device::CpuTarget& cpu);
 
 Outcome run_reference(const Prepared& prepared);
 /// The program with noise, by the reference executor; its inputs do not include the noise.
 Outcome run_noisy(const Program& program, uint64_t noise_seed);
+
+/// The program's Triton kernels, made for `target`, in Triton's interpreter: with blocks as they are launched
+/// by default, or, by the program's seed, with smaller ones, so that loops run and grids have several blocks.
+Outcome run_interpreted(const Prepared& prepared, const Target& target,
+                        runtime::TritonInterpreter& interpreter);
+/// The sources of these kernels.
+std::string triton_details(const Prepared& prepared, const Target& target);
 
 /// Compiles the kernels of many programs in one run of the host compiler.
 class Batch {

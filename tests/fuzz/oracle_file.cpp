@@ -19,7 +19,7 @@ std::string integers(const std::vector<int64_t>& values) {
   return list(values, [](int64_t v) { return fmt::format("{}", v); });
 }
 
-std::string quoted(std::string_view text) {
+std::string python_text(std::string_view text) {
   return fmt::format("\"{}\"", text);
 }
 
@@ -74,11 +74,11 @@ std::vector<std::string> step_texts(const Program& program) {
   for (const Step& step : program.steps) {
     const auto results = builder.call_all(step.op, bind_args(step, values));
     const auto meta = [](const graph::Var& v) {
-      return fmt::format("[{}, {}]", quoted(name(v.dtype())),
+      return fmt::format("[{}, {}]", python_text(name(v.dtype())),
                          list(v.sizes(), [](Expr e) { return e.str(); }));
     };
     out.push_back(
-        fmt::format("{{\"op\": {}, \"args\": {}, \"results\": {}}}", quoted(step.op),
+        fmt::format("{{\"op\": {}, \"args\": {}, \"results\": {}}}", python_text(step.op),
                     list(step.args, [](const RefArg& a) { return std::visit(ArgumentText(), a.value); }),
                     list(results, meta)));
     values.results.insert(values.results.end(), results.begin(), results.end());
