@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "codegen/tile/tiling.h"
 #include "loops/analysis.h"
@@ -225,6 +226,7 @@ class TileBuilder {
     load.spread = load.mask >= 0 && (address != load.along || address == 0);
     load.masks = load.along & masked_;
     load.has_other = load.mask >= 0 || (load.along & kReduction) != 0;
+    if (filled_.contains(id)) load.number = loops::identity_of(OpCode::reduce_max, inst.dtype);
     load.aligned = is_aligned(inst);
     load.eviction = eviction(id);
     const bool uniform = load.along == 0;
@@ -399,11 +401,30 @@ class TileBuilder {
     for (ValueId id : folds) finish(id, accumulators_[id], accumulators_[id]);
   }
 
+  /// Loads that only a reduce_softmax of the pass reads: lanes that are off read its identity at once.
+  std::set<ValueId> fillable(const std::vector<ValueId>& ids, const std::vector<ValueId>& folds) const {
+    std::set<ValueId> found;
+    for (ValueId fold : folds) {
+      const ValueId read = flat_.body[fold].args[0];
+      const Inst& inst = flat_.body[read];
+      if (flat_.body[fold].op != OpCode::reduce_softmax || inst.op != OpCode::load || !inst.args.empty())
+        continue;
+      const auto users = std::count_if(ids.begin(), ids.end(), [&](ValueId id) {
+        const Inst& user = flat_.body[id];
+        return std::find(user.args.begin(), user.args.end(), read) != user.args.end() ||
+               std::find(user.indirect.begin(), user.indirect.end(), read) != user.indirect.end();
+      });
+      if (users == 1) found.insert(read);
+    }
+    return found;
+  }
+
   /// What a pass does for each point of the reduction, as the body of `statement`.
   void points(TileStatement& statement, const std::vector<ValueId>& ids, const std::vector<ValueId>& folds) {
     auto* outer = out_;
     const std::vector<TileVar> before = env_;
     out_ = &statement.body;
+    filled_ = fillable(ids, folds);
     for (ValueId id : ids) {
       if (std::find(folds.begin(), folds.end(), id) != folds.end()) accumulate(id);
       if (flat_.over_reduction[id]) emit(id);
@@ -463,7 +484,7 @@ class TileBuilder {
             .args = std::move(blocks),
             .carried = accumulators_[id],
             .along = all_,
-            .masks = masked_},
+            .masks = filled_.contains(inst.args[0]) ? AxisSet{0} : masked_},
            loops::result_count(inst.op));
   }
 
@@ -477,6 +498,7 @@ class TileBuilder {
   std::map<Symbol, AxisSet> axis_of_;
   std::map<ValueId, std::vector<TileVar>> accumulators_;
   const TileAxis* reduction_axis_ = nullptr;
+  std::set<ValueId> filled_;  // loads of the pass at hand whose lanes that are off read an identity
   AxisSet masked_ = 0, all_ = 0;
   TileVar next_var_ = 0;
   int32_t current_pass_ = 0;

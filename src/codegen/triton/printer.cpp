@@ -439,7 +439,10 @@ class TritonPrinter {
     const std::string on = mask(s);
     if (!on.empty()) call += ", " + on;
     call += policy(s.eviction);
-    if (s.has_other && !on.empty()) call += is_floating_point(s.dtype) ? ", other=0.0" : ", other=0";
+    if (s.has_other && !on.empty()) {
+      const bool zero = s.number.bits == 0;
+      call += ", other=" + (zero && !is_floating_point(s.dtype) ? "0" : triton_constant(s.dtype, s.number));
+    }
     line("{} = {}){}", var(s.out), call, is_half(s.dtype) ? ".to(tl.float32)" : "");
   }
 
