@@ -43,6 +43,11 @@ struct CompileOptions {
   bool strict_native = false;
   /// "stax", or "debug": runs the recorded graph operator by operator, with no compilation.
   std::string backend = "stax";
+  /// How the launch configurations of kernels for a GPU are chosen: "candidates" measures a few that
+  /// heuristics pick at the first launch, once on a kind of GPU; "coordinate_descent", "random" and
+  /// "successive_halving" search further; "none" takes the likeliest one. Empty: STAX_TUNING, else
+  /// "candidates".
+  std::string tuning = "";
   /// With `dynamic`: what is declared about single dimensions. A declared dimension that the function turns
   /// out to fix is an error, and so is a size outside its declared range.
   DynamicShapes dynamic_shapes = {};

@@ -18,6 +18,7 @@
 #include "support/check.h"
 #include "support/log.h"
 #include "tensor/sym_int.h"
+#include "tuning/search.h"
 
 namespace stax {
 namespace detail {
@@ -369,7 +370,9 @@ struct CompiledCore::State {
   void log_miss(const Leaves& leaves, const CallTensors& tensors) const;
   void retrace(const Entry& entry, const Leaves& leaves, FunctionCall& call) const;
   compiler::PipelineOptions pipeline_options() const {
-    return {compiler::Backend::native, options.strict_native};
+    compiler::PipelineOptions out{compiler::Backend::native, options.strict_native};
+    out.tuning = options.tuning;
+    return out;
   }
 };
 
@@ -525,6 +528,8 @@ CompiledCore::CompiledCore(CompileOptions options) : state_(std::make_shared<Sta
              "compile: there is no backend '{}'; expected stax or debug", options.backend);
   STAX_CHECK(options.dynamic || options.dynamic_shapes.empty(),
              "compile: dynamic_shapes are declared, but dynamic is false; set both");
+  if (options.tuning.empty()) options.tuning = tuning::default_strategy();
+  if (options.tuning != "none") (void)tuning::strategy_named(options.tuning);
   STAX_CHECK(!options.strict_native || options.backend == "stax",
              "compile: strict_native asks for kernels, which backend '{}' does not make", options.backend);
   state_->entries.resize(static_cast<size_t>(kMaxArtifacts * buckets_of(options.dynamic_shapes)));

@@ -12,13 +12,13 @@
 #include "graph/pass_table.h"
 #include "kernels/external.h"
 #include "ops/table.h"
-#include "runtime/cuda_kernel.h"
 #include "runtime/triton_interpreter.h"
 #include "schedule/verify.h"
 #include "support/check.h"
 #include "support/log.h"
 #include "support/progress.h"
 #include "tuning/launch_config.h"
+#include "tuning/tuned_kernel.h"
 
 namespace stax::compiler {
 namespace {
@@ -122,19 +122,27 @@ std::unique_ptr<runtime::PlanExecutor> build_interpreted(const Stages& stages) {
   return std::make_unique<runtime::PlanExecutor>(std::move(plan), machine());
 }
 
+Expr bytes_of(const loops::Buffer& buffer) {
+  return product(buffer.sizes) * itemsize(buffer.dtype);
+}
+
 /// The kernels of a plan for a GPU; nothing is compiled.
-std::vector<std::shared_ptr<runtime::CudaKernel>> cuda_kernels(const Stages& stages,
-                                                               const codegen::Plan& plan) {
+std::vector<std::shared_ptr<tuning::TunedKernel>> cuda_kernels(const Stages& stages,
+                                                               const codegen::Plan& plan,
+                                                               const std::string& tuning) {
   const int32_t device = stages.device.index;
   std::shared_ptr<runtime::CudaStatus> status;
-  std::vector<std::shared_ptr<runtime::CudaKernel>> kernels;
+  std::vector<std::shared_ptr<tuning::TunedKernel>> kernels;
   for (size_t k = 0; k < stages.tiles.size(); ++k) {
     const codegen::TileKernel& tile = stages.tiles[k];
     if (tile.checks && !status)
       status = std::make_shared<runtime::CudaStatus>(device, plan.origins, plan.places);
-    kernels.push_back(std::make_shared<runtime::CudaKernel>(triton_compiler(), tile,
-                                                            tuning::default_config(tile), stages.sources[k],
-                                                            device, tile.checks ? status : nullptr));
+    std::vector<Expr> bytes;
+    for (const codegen::TilePointer& p : tile.pointers)
+      bytes.push_back(bytes_of(stages.program.buffers[static_cast<size_t>(p.buffer)]));
+    kernels.push_back(std::make_shared<tuning::TunedKernel>(triton_compiler(), tile, stages.sources[k],
+                                                            std::move(bytes), device,
+                                                            tile.checks ? status : nullptr, tuning));
   }
   return kernels;
 }
@@ -153,19 +161,29 @@ std::vector<runtime::TritonOutcome> compile_for_gpu(const std::vector<runtime::T
   return triton_compiler().compile(requests, [&](size_t done) { progress.report(done); });
 }
 
-std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages) {
+std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages, const std::string& tuning) {
   codegen::Plan plan = plan_of(stages);
-  const auto kernels = cuda_kernels(stages, plan);
+  const auto kernels = cuda_kernels(stages, plan, tuning);
   std::vector<runtime::TritonRequest> requests;
-  for (size_t k = 0; k < kernels.size(); ++k)
-    requests.push_back(kernels[k]->request(first_variant(stages, k)));
-  if (!requests.empty()) {
-    const std::vector<runtime::TritonOutcome> outcomes = compile_for_gpu(requests);
-    for (size_t k = 0; k < kernels.size(); ++k) {
-      if (!outcomes[k].kernel) throw_runtime_error(outcomes[k].error);
-      kernels[k]->load(first_variant(stages, k), outcomes[k].kernel);
-      plan.kernels[k].runner = kernels[k];
+  std::vector<size_t> kernel_of;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    for (runtime::TritonRequest& r : kernels[k]->requests(first_variant(stages, k))) {
+      requests.push_back(std::move(r));
+      kernel_of.push_back(k);
     }
+    plan.kernels[k].runner = kernels[k];
+  }
+  if (!requests.empty()) {
+    // A configuration that does not compile is left out; a kernel none of whose does is an error now.
+    const std::vector<runtime::TritonOutcome> outcomes = compile_for_gpu(requests);
+    std::vector<char> compiled(kernels.size(), 0);
+    std::vector<std::string> errors(kernels.size());
+    for (size_t r = 0; r < outcomes.size(); ++r) {
+      if (outcomes[r].kernel) compiled[kernel_of[r]] = 1;
+      if (!outcomes[r].kernel) errors[kernel_of[r]] = outcomes[r].error;
+    }
+    for (size_t k = 0; k < kernels.size(); ++k)
+      if (!compiled[k]) throw_runtime_error(errors[k]);
   }
   runtime::Machine on_gpu = machine();
   on_gpu.allocator = &device::CudaAllocator::of(stages.device.index);
@@ -190,9 +208,10 @@ void compile_ahead(std::span<Stages* const> programs) {
   std::vector<runtime::TritonRequest> requests;
   for (const Stages* stages : programs) {
     if (stages->device == kCPU || stages->tiles.empty()) continue;
-    const auto kernels = cuda_kernels(*stages, plan_of(*stages));
+    const auto kernels = cuda_kernels(*stages, plan_of(*stages), "none");
     for (size_t k = 0; k < kernels.size(); ++k)
-      requests.push_back(kernels[k]->request(first_variant(*stages, k)));
+      for (runtime::TritonRequest& r : kernels[k]->requests(first_variant(*stages, k)))
+        requests.push_back(std::move(r));
   }
   if (requests.empty()) return;
   try {
@@ -274,7 +293,7 @@ Executables build(Stages& stages, const PipelineOptions& options) {
   if (options.backend == Backend::native && stages.fallback.empty()) {
     const auto start = Clock::now();
     try {
-      out.plan = stages.device != kCPU               ? build_cuda(stages)
+      out.plan = stages.device != kCPU               ? build_cuda(stages, options.tuning)
                  : stages.target.starts_with("cuda") ? build_interpreted(stages)
                                                      : build_native(stages);
       stages.host_seconds = seconds_since(start);

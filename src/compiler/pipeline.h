@@ -34,6 +34,8 @@ struct PipelineOptions {
   /// What kernels are made for: "cpu", or "cuda:sm_90", whose kernels run in Triton's interpreter. Graphs
   /// over tensors of a GPU are compiled for that GPU.
   std::string target = default_target();
+  /// How the launch configurations of kernels for a GPU are chosen: as CompileOptions::tuning.
+  std::string tuning = "none";
 };
 
 /// What each stage made of one graph.

@@ -60,6 +60,9 @@ class CudaKernel final : public codegen::KernelRunner {
   /// Loads a variant. RuntimeError where the device refuses it, or has less shared memory than it needs.
   void load(CudaVariant variant, std::shared_ptr<const CompiledTriton> compiled) const;
 
+  /// The most special variant that fits a call.
+  CudaVariant variant_for(const codegen::KernelCall& call) const;
+
   /// Launches in the current stream of the device, and returns.
   void run(const codegen::KernelCall& call) const override;
 
@@ -69,7 +72,6 @@ class CudaKernel final : public codegen::KernelRunner {
     device::CudaFunction function = nullptr;
   };
   const Loaded& loaded(CudaVariant variant) const;
-  CudaVariant variant_for(const codegen::KernelCall& call) const;
 
   TritonCompiler& compiler_;
   std::string name_, source_;

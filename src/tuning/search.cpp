@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 
 #include "support/check.h"
@@ -162,6 +163,11 @@ const Strategy& strategy_named(std::string_view name) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", s.name);
   }
   STAX_CHECK(false, "tuning: there is no strategy \"{}\"; expected one of {}", name, names);
+}
+
+std::string default_strategy() {
+  const char* chosen = std::getenv("STAX_TUNING");
+  return chosen != nullptr && *chosen != '\0' ? chosen : "candidates";
 }
 
 int64_t random_draws(double quantile, double failure) {

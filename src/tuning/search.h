@@ -85,6 +85,9 @@ std::span<const Strategy> strategies();
 /// UserError, listing the names, for one that is none.
 const Strategy& strategy_named(std::string_view name);
 
+/// What functions are tuned by where nothing else is said: STAX_TUNING, else "candidates".
+std::string default_strategy();
+
 /// Number of draws after which, with probability 1 - `failure`, one is among the best `quantile`.
 int64_t random_draws(double quantile, double failure);
 

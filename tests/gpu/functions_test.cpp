@@ -35,6 +35,24 @@ TEST_F(GpuTest, ACompiledFunctionRunsInGeneratedKernels) {
   EXPECT_EQ(compiled.artifacts()[0].kernels.size(), 1u);
 }
 
+// Measuring launches a kernel many times: what it changes has to be as after one.
+TEST_F(GpuTest, TunedKernelsComputeOnce) {
+  const auto f = [](Tensor x, const Tensor& y) {
+    x.add_(y);
+    return (x * y).sum();
+  };
+  for (const char* strategy : {"candidates", "coordinate_descent"}) {
+    auto compiled = compile(f, {.strict_native = true, .tuning = strategy});
+    Tensor x = ramp({8, 32}), there = x.cuda();
+    const Tensor y = ramp({8, 32}, 0.5);
+    expect_close(compiled(there, y.cuda()), f(x, y), 1e-4);
+    expect_close(there, x);
+    expect_close(compiled(there, y.cuda()), f(x, y), 1e-4);
+    expect_close(there, x);
+  }
+  EXPECT_THROW((void)compile(f, {.tuning = "guess"}), UserError);
+}
+
 TEST_F(GpuTest, OneProgramServesAllSizes) {
   const auto f = [](const Tensor& x) { return softmax(x * 3, -1); };
   auto compiled = compile(f, {.dynamic = true, .strict_native = true});
