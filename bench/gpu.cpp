@@ -110,6 +110,29 @@ void bandwidth() {
   const Tensor s = x.slice(0, 0, 65536 * 1000).view({65536, 1000});
   auto soft = stax::compile([](const Tensor& a) { return softmax(a, -1); });
   row("softmax(x,-1), 65536x1000", 2 * 4.0 * 65536 * 1000, [&] { soft(s); });
+  const Tensor wide = stax::ones({4096, 50257}, options);
+  row("softmax(x,-1), 4096x50257", 2 * 4.0 * 4096 * 50257, [&] { soft(wide); });
+  const Tensor long_rows = x.view({64, 1 << 20});
+  row("(x*x).sum(-1), 64x2^20", big, [&] { rows(long_rows); });
+}
+
+void half_precision() {
+  const auto options = stax::TensorOptions(stax::kBFloat16).device(stax::kCUDA);
+  const Tensor x = stax::ones({16384, 4096}, options), y = stax::ones({16384, 4096}, options);
+  const Tensor w = stax::ones({4096}, options), b = stax::ones({4096}, options);
+  const double bytes = 2.0 * 16384 * 4096;
+  auto activation = stax::compile([](const Tensor& a) { return gelu(a); });
+  row("gelu(x), bfloat16", 2 * bytes, [&] { activation(x); });
+  auto norm = stax::compile([](const Tensor& a, const Tensor& v, const Tensor& c) {
+    return layer_norm(a, {a.size(-1)}, v, c);
+  });
+  row("layer_norm(x,w,b), bfloat16", 2 * bytes, [&] { norm(x, w, b); });
+  auto gated = stax::compile([](const Tensor& g, const Tensor& u) { return silu(g) * u; });
+  row("silu(g)*u, bfloat16", 3 * bytes, [&] { gated(x, y); });
+  auto loss = stax::compile([](const Tensor& l, const Tensor& t) { return cross_entropy(l, t); });
+  const Tensor logits = stax::ones({8192, 50257}, stax::TensorOptions(stax::kFloat32).device(stax::kCUDA));
+  const Tensor targets = stax::zeros({8192}, stax::TensorOptions(stax::kInt64).device(stax::kCUDA));
+  row("cross_entropy, 8192x50257", 4.0 * 8192 * 50257, [&] { loss(logits, targets); });
 }
 
 }  // namespace
@@ -122,4 +145,5 @@ int main() {
   fmt::print("{}\n", device::cuda_properties(0).name);
   calls();
   bandwidth();
+  half_precision();
 }
