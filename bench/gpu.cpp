@@ -123,9 +123,8 @@ void half_precision() {
   const double bytes = 2.0 * 16384 * 4096;
   auto activation = stax::compile([](const Tensor& a) { return gelu(a); });
   row("gelu(x), bfloat16", 2 * bytes, [&] { activation(x); });
-  auto norm = stax::compile([](const Tensor& a, const Tensor& v, const Tensor& c) {
-    return layer_norm(a, {a.size(-1)}, v, c);
-  });
+  auto norm = stax::compile(
+      [](const Tensor& a, const Tensor& v, const Tensor& c) { return layer_norm(a, {a.size(-1)}, v, c); });
   row("layer_norm(x,w,b), bfloat16", 2 * bytes, [&] { norm(x, w, b); });
   auto gated = stax::compile([](const Tensor& g, const Tensor& u) { return silu(g) * u; });
   row("silu(g)*u, bfloat16", 3 * bytes, [&] { gated(x, y); });

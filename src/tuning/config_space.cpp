@@ -20,6 +20,7 @@ using codegen::TileKernel;
 
 constexpr int64_t kMostValues = int64_t{1} << 20;  // of a block, by Triton
 constexpr int32_t kMostWarps = 32;                 // 1024 threads
+constexpr size_t kMostCandidates = 6;
 
 struct AxisFacts {
   const char* name;
@@ -76,15 +77,17 @@ class Candidates {
     }
     config.warps = wanted.warps > 0 ? wanted.warps : warps_for(values);
     config.stages = wanted.stages;
+    add(std::move(config));
+  }
+
+  void add(LaunchConfig config) {
     const auto same = [&](const LaunchConfig& c) { return to_string(c) == to_string(config); };
-    if (space_.contains(config) && std::none_of(configs_.begin(), configs_.end(), same))
+    if (configs_.size() < kMostCandidates && space_.contains(config) &&
+        std::none_of(configs_.begin(), configs_.end(), same))
       configs_.push_back(std::move(config));
   }
 
-  std::vector<LaunchConfig> take() {
-    if (configs_.empty()) configs_.push_back(default_config(kernel_));
-    return std::move(configs_);
-  }
+  std::vector<LaunchConfig> take() { return std::move(configs_); }
 
  private:
   int32_t warps_for(int64_t values) const {
@@ -246,6 +249,7 @@ int64_t ConfigSpace::size() const {
 
 std::vector<LaunchConfig> candidates(const TileKernel& kernel) {
   Candidates out(kernel);
+  out.add(default_config(kernel));
   switch (kernel.form) {
     case TileForm::pointwise:
       pointwise(kernel, out);

@@ -43,8 +43,8 @@ class ConfigSpace {
   int64_t fixed_ = 1;                  // product of the blocks that are no parameters
 };
 
-/// One to six configurations of the space, the likeliest first, by the kernel's form, its size hints and the
-/// direction of its reductions.
+/// One to six configurations of the space, default_config() first, by the kernel's form, its size hints and
+/// the direction of its reductions.
 std::vector<codegen::LaunchConfig> candidates(const codegen::TileKernel& kernel);
 
 /// "XBLOCK=8 num_warps=4 num_stages=1"

@@ -312,7 +312,7 @@ TEST(CommandLine, CompilesTheExamplesForGpus) {
     const ProcessResult result = run_process(command, {.time_limit = std::chrono::minutes(9)});
     ASSERT_EQ(result.exit_code, 0) << result.output << result.errors;
     EXPECT_THAT(result.output,
-                HasSubstr("softmax cuda:sm_100 triton_per_fused_0: persistent, XBLOCK 4, 4 warps: "));
+                HasSubstr("softmax cuda:sm_100 triton_per_fused_0: persistent, XBLOCK 1, 2 warps: "));
     EXPECT_THAT(result.output, HasSubstr(cached ? ": 0 compiled, " : " 0 failed, in "));
     EXPECT_EQ(result.output.find("with 0 processes") != std::string::npos, cached) << result.output;
   }
