@@ -4,7 +4,7 @@ BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 .NOTPARALLEL:
-.PHONY: build setup demo test bench fuzz check format clean
+.PHONY: build setup demo test bench bench-gpu fuzz check format clean
 
 build:
 	@tools/build.sh $(PRESET) $(JOBS)
@@ -24,6 +24,12 @@ test: setup
 bench: setup
 	@tools/build.sh $(PRESET) $(JOBS)
 	@tools/bench.sh $(BUILD)
+
+# The same on a GPU, then through PyTorch where python3 has it.
+bench-gpu:
+	@tools/build.sh $(PRESET) $(JOBS) bin/bench_gpu
+	@$(BUILD)/bin/bench_gpu
+	@python3 bench/gpu_peers.py || true
 
 # Random programs, more of them than the tests run: make fuzz FUZZ_COUNT=10000 FUZZ_SEED=7
 fuzz: setup
