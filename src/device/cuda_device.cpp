@@ -47,7 +47,7 @@ CudaProperties properties_of(CudaDeviceId id) {
 /// Never destroyed: tensors in static objects may outlive it.
 const std::vector<std::unique_ptr<Device>>& devices() {
   static const auto* const all = [] {
-    auto* list = new std::vector<std::unique_ptr<Device>>();
+    auto list = std::make_unique<std::vector<std::unique_ptr<Device>>>();
     int32_t count = 0;
     STAX_CUDA(cuDeviceGetCount, &count);
     for (int32_t k = 0; k < count; ++k) {
@@ -56,7 +56,7 @@ const std::vector<std::unique_ptr<Device>>& devices() {
       device->properties = properties_of(device->id);
       list->push_back(std::move(device));
     }
-    return list;
+    return list.release();
   }();
   return *all;
 }
