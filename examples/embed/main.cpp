@@ -21,6 +21,7 @@
 #include "examples/embed/batches.h"
 #include "examples/embed/encoder.h"
 #include "examples/embed/tokenizer.h"
+#include "examples/program.h"
 #include "examples/python_packages.h"
 #include "stax/stax.h"
 #include "support/check.h"
@@ -268,26 +269,13 @@ int run(const Options& options) {
   return bad > 0 ? 1 : 0;
 }
 
-/// A full disk or a closed stream shows when the last of the output is written.
-int finish_output(int status) {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-  fmt::print(stderr, "embed: error: cannot write the output: {}\n", std::strerror(errno));
-  return 1;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
+  return run_program("embed", [&] {
     const Options options = parse(argc, argv);
-    if (options.help) {
-      fmt::print("{}\n", kUsage);
-      return finish_output(0);
-    }
-    return finish_output(run(options));
-  } catch (const std::exception& error) {
-    std::fflush(stdout);
-    fmt::print(stderr, "embed: error: {}\n", error.what());
-    return 1;
-  }
+    if (!options.help) return run(options);
+    fmt::print("{}\n", kUsage);
+    return 0;
+  });
 }

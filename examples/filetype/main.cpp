@@ -9,15 +9,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "examples/filetype/features.h"
+#include "examples/program.h"
 #include "examples/python_packages.h"
 #include "stax/stax.h"
 #include "support/check.h"
@@ -201,26 +200,13 @@ int run(const Options& options) {
   return 0;
 }
 
-/// A full disk or a closed stream shows when the last of the output is written.
-int finish_output(int status) {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-  fmt::print(stderr, "filetype: error: cannot write the output: {}\n", std::strerror(errno));
-  return 1;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
+  return run_program("filetype", [&] {
     const Options options = parse(argc, argv);
-    if (options.help) {
-      fmt::print("{}\n", kUsage);
-      return finish_output(0);
-    }
-    return finish_output(run(options));
-  } catch (const std::exception& error) {
-    std::fflush(stdout);
-    fmt::print(stderr, "filetype: error: {}\n", error.what());
-    return 1;
-  }
+    if (!options.help) return run(options);
+    fmt::print("{}\n", kUsage);
+    return 0;
+  });
 }

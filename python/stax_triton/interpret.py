@@ -1,11 +1,14 @@
 """Runs generated kernels on NumPy arrays in Triton's interpreter. Needs TRITON_INTERPRET=1 before the import."""
 
+import importlib.util
 import os
 
 os.environ["TRITON_INTERPRET"] = "1"
 
 import numpy as np  # noqa: E402
 from triton.runtime import interpreter  # noqa: E402
+
+from stax_triton.heuristics import Kernel  # noqa: E402
 
 _patch_tensor = interpreter._patch_lang_tensor
 
@@ -148,3 +151,14 @@ def launch(kernel, arguments, numels, blocks):
     if 0 in grid:
         return
     kernel.fn[tuple(grid)](*arguments, *numels, **blocks)
+
+
+def load_kernel(source, folder, name):
+    """The kernel of the generated file `source`, which is written to `folder` as the module `name`."""
+    path = os.path.join(folder, name + ".py")
+    with open(path, "w") as file:
+        file.write(source)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return next(v for v in vars(module).values() if isinstance(v, Kernel))

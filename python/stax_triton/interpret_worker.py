@@ -5,9 +5,7 @@ the order of the kernel's parameters: {"offset", "bytes", "dtype"} for a buffer,
 of the program, a plain integer for a size), numels and blocks. Answer: {} or {"error": text}.
 """
 
-import importlib.util
 import json
-import os
 import sys
 import traceback
 
@@ -17,7 +15,6 @@ import numpy as np  # noqa: E402
 import triton.language as tl  # noqa: E402
 from triton.runtime.interpreter import TensorHandle  # noqa: E402
 
-from stax_triton.heuristics import Kernel  # noqa: E402
 from stax_triton.worker import session  # noqa: E402
 
 NUMPY = {"bfloat16": "uint16"}
@@ -33,14 +30,7 @@ class Worker:
     def kernel(self, source):
         """The kernel of a generated file, which is kept."""
         if source not in self.kernels:
-            name = f"kernel_{len(self.kernels)}"
-            path = os.path.join(self.folder, name + ".py")
-            with open(path, "w") as file:
-                file.write(source)
-            spec = importlib.util.spec_from_file_location(name, path)
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            self.kernels[source] = next(v for v in vars(module).values() if isinstance(v, Kernel))
+            self.kernels[source] = interpret.load_kernel(source, self.folder, f"kernel_{len(self.kernels)}")
             if len(self.kernels) > 2000:
                 self.kernels.pop(next(iter(self.kernels)))
         return self.kernels[source]

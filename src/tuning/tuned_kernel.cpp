@@ -200,8 +200,8 @@ TunedKernel::TunedKernel(runtime::TritonCompiler& compiler, codegen::TileKernel 
   if (strategy_ == "none") {
     start_.resize(1);
     strategy_ = "candidates";
-  }
-  if (const auto recorded = TuningRecords(compiler_.cache()).find(key(), ConfigSpace(kernel_), start_)) {
+  } else if (const auto recorded =
+                 TuningRecords(compiler_.cache()).find(key(), ConfigSpace(kernel_), start_)) {
     start_ = {*recorded};
     strategy_ = "candidates";
   }

@@ -4,7 +4,6 @@
 "arguments": [value, offset in the memory, bytes from there on] each, "grid": [x, y, z]}.
 """
 
-import importlib.util
 import json
 import os
 import sys
@@ -15,8 +14,6 @@ from stax_triton import interpret
 import numpy as np
 import triton.language as tl
 from triton.runtime.interpreter import TensorHandle
-
-from stax_triton.heuristics import Kernel
 
 DTYPES = {"i1": "bool", "u8": "uint8", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "fp16": "float16",
           "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}  # fmt: skip
@@ -31,14 +28,7 @@ class Runner:
 
     def kernel(self, source):
         if source not in self.kernels:
-            name = f"kernel_{len(self.kernels)}"
-            path = os.path.join(self.folder, name + ".py")
-            with open(path, "w") as file:
-                file.write(source)
-            spec = importlib.util.spec_from_file_location(name, path)
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            self.kernels[source] = next(v for v in vars(module).values() if isinstance(v, Kernel))
+            self.kernels[source] = interpret.load_kernel(source, self.folder, f"kernel_{len(self.kernels)}")
         return self.kernels[source]
 
     def argument(self, kind, value, offset, size):
