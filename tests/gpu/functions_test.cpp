@@ -50,6 +50,12 @@ TEST_F(GpuTest, TunedKernelsComputeOnce) {
     expect_close(compiled(there, y.cuda()), f(x, y), 1e-4);
     expect_close(there, x);
   }
+  const auto add_rows = [](const Tensor& x, const Tensor& rows, const Tensor& y) {
+    return x.index_add(0, rows, y);  // atomic additions
+  };
+  auto compiled = compile(add_rows, {.strict_native = true, .tuning = "candidates"});
+  const Tensor x = ramp({8, 32}), y = ramp({4, 32}, 0.5), rows = tensor({1, 3, 1, 7});
+  expect_close(compiled(x.cuda(), rows.cuda(), y.cuda()), add_rows(x, rows, y), 1e-4);
   EXPECT_THROW((void)compile(f, {.tuning = "guess"}), UserError);
 }
 
