@@ -10,6 +10,7 @@
 #include "device/cpu_info.h"
 #include "device/cuda_device.h"
 #include "kernels/onednn.h"
+#include "runtime/cublas_lt.h"
 #include "runtime/host_compiler.h"
 #include "runtime/python.h"
 #include "runtime/triton_compiler.h"
@@ -135,6 +136,16 @@ void report_gpu() {
   }
 }
 
+/// What does products of matrices on GPUs.
+void report_products() {
+  const runtime::CublasLtLibrary& library = runtime::cublas_lt_library();
+  if (!library.problem.empty()) {
+    line("cuBLASLt", library.problem);
+    return line("", "products of matrices on GPUs run on the CPU without it");
+  }
+  line("cuBLASLt", fmt::format("{} ({})", runtime::cublas_lt_version_text(library.version), library.path));
+}
+
 }  // namespace
 
 int doctor() {
@@ -147,6 +158,7 @@ int doctor() {
   report_cache();
   report_triton();
   report_gpu();
+  report_products();
   return works ? 0 : 1;
 }
 

@@ -129,8 +129,8 @@ std::shared_ptr<const EagerGpu::Program> EagerGpu::make(const graph::Op& op,
 
 std::vector<Tensor> EagerGpu::call(const graph::Op& op, const capture::Arguments& arguments, Device device,
                                    capture::EagerBackend& on_cpu) {
-  if (op.op_class == graph::OpClass::external || op.op_class == graph::OpClass::dynamic)
-    return call_on_host(op, arguments, device, on_cpu);
+  const bool external = op.op_class == graph::OpClass::external && op.lower == nullptr;
+  if (external || op.op_class == graph::OpClass::dynamic) return call_on_host(op, arguments, device, on_cpu);
   const Bound bound(op, arguments);
   const std::vector<uint64_t> key = make_ranked_key(op, arguments).words();
   std::vector<int64_t> symbols;

@@ -22,7 +22,8 @@ class EagerGpu {
   /// where they lie on several devices.
   static std::optional<Device> device_of(const graph::Op& op, const capture::Arguments& arguments);
 
-  /// Any operator that is not a view. External and dynamic ones run as CPU code on copies of their arguments.
+  /// Any operator that is not a view. Dynamic ones, and external ones that are not lowered for GPUs, run as
+  /// CPU code on copies of their arguments.
   std::vector<Tensor> call(const graph::Op& op, const capture::Arguments& arguments, Device device,
                            capture::EagerBackend& on_cpu);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <mutex>
 
 #include "codegen/triton/printer.h"
 #include "compiler/constant_evaluator.h"
@@ -12,6 +13,7 @@
 #include "graph/pass_table.h"
 #include "kernels/external.h"
 #include "ops/table.h"
+#include "runtime/cublas_lt.h"
 #include "runtime/triton_interpreter.h"
 #include "schedule/verify.h"
 #include "support/check.h"
@@ -19,6 +21,7 @@
 #include "support/progress.h"
 #include "tuning/launch_config.h"
 #include "tuning/tuned_kernel.h"
+#include "tuning/tuned_product.h"
 
 namespace stax::compiler {
 namespace {
@@ -161,6 +164,25 @@ std::vector<runtime::TritonOutcome> compile_for_gpu(const std::vector<runtime::T
   return triton_compiler().compile(requests, [&](size_t done) { progress.report(done); });
 }
 
+/// Leaves the products of a plan to cuBLASLt, where there is one; otherwise they stay CPU functions.
+void set_products(codegen::Plan& plan, int32_t device, const std::string& tuning) {
+  if (std::ranges::none_of(plan.externals,
+                           [](const auto& call) { return tuning::is_product(call.function); }))
+    return;
+  if (const std::string problem = runtime::cublas_lt_problem(device); !problem.empty()) {
+    static std::once_flag warned;
+    std::call_once(warned, [&] {
+      log::warn(fmt::format("products of matrices on a GPU run on the CPU, on copies: {}", problem));
+    });
+    return;
+  }
+  for (codegen::PlanExternal& call : plan.externals) {
+    if (!tuning::is_product(call.function)) continue;
+    call.runner = std::make_shared<tuning::TunedProduct>(triton_compiler().cache(), device, tuning,
+                                                         runtime::ProductOptions{});
+  }
+}
+
 std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages, const std::string& tuning) {
   codegen::Plan plan = plan_of(stages);
   const auto kernels = cuda_kernels(stages, plan, tuning);
@@ -185,6 +207,7 @@ std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages, const st
     for (size_t k = 0; k < kernels.size(); ++k)
       if (!compiled[k]) throw_runtime_error(errors[k]);
   }
+  set_products(plan, stages.device.index, tuning);
   runtime::Machine on_gpu = machine();
   on_gpu.allocator = &device::CudaAllocator::of(stages.device.index);
   on_gpu.find_prepare = nullptr;

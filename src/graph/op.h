@@ -86,7 +86,7 @@ struct Op {
   MetaRule meta = nullptr;            // view, lowered, external
   IndexMap index_map = nullptr;       // view
   ScatterRule scatter = nullptr;      // view
-  LowerRule lower = nullptr;          // lowered
+  LowerRule lower = nullptr;          // lowered; external: instead of the function, for a GPU
   DecomposeRule decompose = nullptr;  // composite, decomposed
   LayoutRule layout = nullptr;        // external
   DerivativeRule derivative = nullptr;

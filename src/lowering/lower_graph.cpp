@@ -262,6 +262,10 @@ struct GraphLowering {
         lowering.set_dying(-1);
         break;
       case OpClass::external:
+        if (op.lower != nullptr && lowering.target().kind == Target::Kind::cuda) {
+          out = op.lower(lowering, args);
+          break;
+        }
         out = lowering.external(op.schema.full_name(), args, placed(node));
         break;
       case OpClass::dynamic:

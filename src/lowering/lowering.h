@@ -62,6 +62,7 @@ class Lowering {
   Lowering(ShapeEnv& env, const Target& target) : env_(env), chooser_(Sizes(env)), target_(target) {}
 
   ShapeEnv& env() { return env_; }
+  const Target& target() const { return target_; }
   const std::vector<Choice>& choices() const { return chooser_.choices(); }
   loops::BodyBuilder& body() { return body_; }
 

@@ -55,6 +55,67 @@ Metas bmm_meta(ShapeEnv& env, const MetaArgs& args) {
   return {graph::dense(product_dtype(args), {x.sizes[0], x.sizes[1], y.sizes[2]}, x.device)};
 }
 
+// ---- mm, bmm for a GPU ----
+
+// Whether a library reads the last two dimensions of `t` as they lie: one of them is dense, and its lines do
+// not overlap.
+bool readable(ShapeEnv& env, const lowering::Lazy& t) {
+  if (!t.stored()) return false;
+  const auto lines = [&](size_t dense, size_t across) {
+    return (env.proves(eq(t.strides[dense], 1)) || env.proves(eq(t.sizes[dense], 1))) &&
+           (env.proves(ge(t.strides[across], t.sizes[dense])) || env.proves(eq(t.sizes[across], 1)));
+  };
+  const size_t last = t.sizes.size() - 1;
+  return lines(last, last - 1) || lines(last - 1, last);
+}
+
+// Sums of products of integers, for which libraries have nothing; they wrap around.
+lowering::Lazy sum_products(lowering::Lowering& lowering, const lowering::Lazy& x, const lowering::Lazy& y) {
+  using lowering::Index;
+  using lowering::V;
+  const DType wide = itemsize(x.dtype) == 8 ? x.dtype : DType::int32;
+  Exprs sizes(x.sizes.begin(), x.sizes.end() - 1);
+  sizes.push_back(y.sizes.back());
+  return lowering.reduce({.op = loops::OpCode::reduce_sum,
+                          .accumulate = wide,
+                          .sizes = sizes,
+                          .reduced = {x.sizes.back()},
+                          .value = [&](const Index& i, const Index& r) -> std::vector<V> {
+                            Index left(i.begin(), i.end() - 1), right(i.begin(), i.end() - 2);
+                            left.push_back(r[0]);
+                            right.insert(right.end(), {r[0], i.back()});
+                            return {cast(lowering.load(x, left), wide) * cast(lowering.load(y, right), wide)};
+                          },
+                          .dtypes = {x.dtype}})[0];
+}
+
+// A call of the library, over operands that it reads; other products in other ways.
+std::vector<lowering::Lazy> lower_product(lowering::Lowering& lowering, const graph::LazyArgs& args) {
+  const lowering::Lazy &x = args.tensor(0), &y = args.tensor(1);
+  const DType out = args.schema().position("out_dtype") < 0 ? x.dtype : args["out_dtype"].dtype();
+  Exprs sizes(x.sizes.begin(), x.sizes.end() - 1);
+  sizes.push_back(y.sizes.back());
+  if (lowering.env().proves(eq(x.sizes.back(), 0))) {
+    return {lowering.pointwise(out, sizes, [&](const lowering::Index&) {
+      return lowering.constant(loops::compute_dtype(out), int64_t{0});
+    })};
+  }
+  if (!is_floating_point(x.dtype)) return {sum_products(lowering, x, y)};
+  std::vector<Argument<lowering::Lazy>> operands(args.values().begin(), args.values().end());
+  for (const size_t k : {0, 1}) {
+    const lowering::Lazy& t = operands[k].tensor();
+    if (!readable(lowering.env(), t)) operands[k] = lowering.copy(t, graph::contiguous_strides(t.sizes));
+  }
+  return lowering.external(args.schema().full_name(), graph::LazyArgs(args.schema(), operands),
+                           {graph::dense(out, sizes, kCPU)});
+}
+
+graph::Op product_row(std::string_view schema, graph::MetaRule meta) {
+  graph::Op row = external(schema, meta);
+  row.lower = lower_product;
+  return row;
+}
+
 Var multiply_matrices(Builder& b, std::string_view op, const Var& x, const Var& y, bool wide) {
   if (wide && is_half(x.dtype())) return b.call(std::string(op) + ".dtype", {x, y, DType::float32});
   return b.call(op, {x, y});
@@ -325,10 +386,10 @@ Vars cross(Builder& b, const VarArgs& a) {
 
 Ops product_rows() {
   return {
-      external("mm(Tensor self, Tensor mat2) -> Tensor", mm_meta),
-      external("mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", mm_meta),
-      external("bmm(Tensor self, Tensor mat2) -> Tensor", bmm_meta),
-      external("bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", bmm_meta),
+      product_row("mm(Tensor self, Tensor mat2) -> Tensor", mm_meta),
+      product_row("mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", mm_meta),
+      product_row("bmm(Tensor self, Tensor mat2) -> Tensor", bmm_meta),
+      product_row("bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", bmm_meta),
       composite("mv(Tensor self, Tensor vec) -> Tensor",
                 [](Builder& b, const VarArgs& a) -> Vars {
                   return {matrix_vector(b, a.tensor(0), a.tensor(1), false)};

@@ -371,6 +371,8 @@ void PlanExecutor::Run::launch(const PreparedKernel& kernel) {
 void PlanExecutor::Run::call_external(int32_t k) {
   const auto call = [&](ExternalViews& views) {
     views.point_at(frame_.base);
+    if (const auto& runner = plan_.plan.externals[k].runner)
+      return runner->run(views.arguments(), views.results());
     if (plan_.machine.device != kCPU) {
       HostViews here(views.arguments(), views.results(), plan_.machine.device.index);
       plan_.externals[k](here.arguments(), here.results());

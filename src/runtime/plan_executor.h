@@ -14,7 +14,7 @@
 namespace stax::runtime {
 
 /// What a plan runs on. Where `device` is a GPU, `allocator` gives its memory, all kernels have runners, and
-/// external functions, which are CPU code, work on copies in host memory. `find_external` is
+/// external functions that have none, which are CPU code, work on copies in host memory. `find_external` is
 /// kernels::find_external but in tests; without `find_prepare` calls are not made ready for their constants.
 struct Machine {
   device::ThreadPool* pool = nullptr;

@@ -3,71 +3,21 @@
 #include <algorithm>
 #include <map>
 
-#include "device/cuda_allocator.h"
 #include "stax/error.h"
 #include "support/check.h"
 #include "support/log.h"
+#include "tuning/cold_timer.h"
 
 namespace stax::tuning {
 
 using codegen::KernelCall;
 using codegen::LaunchConfig;
-using device::CudaAllocator;
 using device::CudaStream;
 using runtime::CudaKernel;
 
 namespace {
 
-constexpr double kSecondsEach = 0.025;  // of launches behind one figure, about
-constexpr int32_t kFewest = 3;          // launches, however slow
 constexpr int32_t kNoiseSamples = 5;
-
-/// Memory of the device for as long as the object lives.
-class DeviceMemory {
- public:
-  DeviceMemory(int32_t device, int64_t bytes)
-      : allocator_(CudaAllocator::of(device)), bytes_(bytes), data_(allocator_.allocate(bytes)) {}
-  ~DeviceMemory() { allocator_.deallocate(data_, bytes_); }
-  DeviceMemory(const DeviceMemory&) = delete;
-  DeviceMemory& operator=(const DeviceMemory&) = delete;
-
-  device::CudaAddress address() const { return reinterpret_cast<device::CudaAddress>(data_); }
-  int64_t bytes() const { return bytes_; }
-
- private:
-  CudaAllocator& allocator_;
-  int64_t bytes_;
-  void* data_;
-};
-
-/// Start and end of launches.
-class Events {
- public:
-  explicit Events(size_t count) : events_(count) {
-    for (auto& e : events_) STAX_CUDA(cuEventCreate, &e, 0);
-  }
-  ~Events() {
-    for (auto e : events_) device::cuda_driver().cuEventDestroy_v2(e);
-  }
-  Events(const Events&) = delete;
-  Events& operator=(const Events&) = delete;
-
-  void record(size_t k, const CudaStream& stream) { STAX_CUDA(cuEventRecord, events_[k], stream.handle); }
-  double seconds(size_t from, size_t to) const {
-    float milliseconds = 0;
-    STAX_CUDA(cuEventElapsedTime, &milliseconds, events_[from], events_[to]);
-    return 1e-3 * static_cast<double>(milliseconds);
-  }
-
- private:
-  std::vector<device::CudaEventHandle> events_;
-};
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 }  // namespace
 
@@ -79,9 +29,7 @@ class TunedKernel::OnDevice final : public Bench {
       : kernel_(kernel),
         call_(call),
         stream_(device::current_cuda_stream(kernel.device_)),
-        // Twice the cache: writing it pushes out whatever the last launch left.
-        flush_(kernel.device_,
-               2 * std::max<int64_t>(device::cuda_properties(kernel.device_).cache_bytes, 1)) {
+        timer_(kernel.device_) {
     for (size_t k = 0; k < kernel.kernel_.pointers.size(); ++k) {
       if (kernel.kernel_.pointers[k].role != codegen::PointerRole::in_out) continue;
       const int64_t bytes = call.evaluate(kernel.bytes_[k]);
@@ -120,10 +68,8 @@ class TunedKernel::OnDevice final : public Bench {
     Measured out{.spill_bytes = built.spill_bytes, .failure = built.failure};
     if (!out.launches() || out.spill_bytes > 0) return out;
     try {
-      const double once = median(times(*built.kernel, 2));
-      const auto wanted =
-          static_cast<int32_t>(std::min<double>(repeats, kSecondsEach / std::max(once, 1e-7)));
-      out.seconds = median(times(*built.kernel, std::max(wanted, kFewest)));
+      out.seconds = timer_.seconds(
+          repeats, [&] { restore(); }, [&] { built.kernel->run(call_); });
     } catch (const RuntimeError& error) {
       out.failure = error.what();
     }
@@ -154,23 +100,6 @@ class TunedKernel::OnDevice final : public Bench {
     }
   }
 
-  /// Seconds of `count` launches, each from a cold cache.
-  std::vector<double> times(const CudaKernel& kernel, int32_t count) {
-    Events events(2 * static_cast<size_t>(count));
-    for (int32_t k = 0; k < count; ++k) {
-      restore();
-      STAX_CUDA(cuMemsetD8Async, flush_.address(), 0, static_cast<size_t>(flush_.bytes()), stream_.handle);
-      events.record(2 * static_cast<size_t>(k), stream_);
-      kernel.run(call_);
-      events.record(2 * static_cast<size_t>(k) + 1, stream_);
-    }
-    STAX_CUDA(cuStreamSynchronize, stream_.handle);
-    std::vector<double> seconds;
-    for (size_t k = 0; k < static_cast<size_t>(count); ++k)
-      seconds.push_back(events.seconds(2 * k, 2 * k + 1));
-    return seconds;
-  }
-
   void copy(device::CudaAddress to, device::CudaAddress from, int64_t bytes) {
     STAX_CUDA(cuMemcpyDtoDAsync_v2, to, from, static_cast<size_t>(bytes), stream_.handle);
   }
@@ -181,7 +110,7 @@ class TunedKernel::OnDevice final : public Bench {
   const TunedKernel& kernel_;
   const KernelCall& call_;
   CudaStream stream_;
-  DeviceMemory flush_;
+  ColdTimer timer_;
   std::vector<Saved> saved_;
   std::map<std::string, Built> built_;
 };

@@ -1,5 +1,8 @@
 // Functions over tensors of a GPU, compiled and eagerly, against the same on the CPU.
+#include <algorithm>
+
 #include "gpu/gpu_testing.h"
+#include "support/fake_cuda/fake_cublas_lt.h"
 
 namespace stax {
 namespace {
@@ -107,6 +110,35 @@ TEST_F(GpuTest, LibraryFunctionsWorkBetweenKernels) {
   auto compiled = compile(f, {.strict_native = true});
   const Tensor x = ramp({6, 8}), w = ramp({8, 5}, 0.125);
   expect_close(compiled(x.cuda(), w.cuda()), f(x, w), 1e-4);
+}
+
+// Products by the library, of integers by a kernel: nothing is copied to the host in between.
+TEST_F(GpuTest, ProductsStayOnTheGpu) {
+  const auto f = [](const Tensor& x, const Tensor& w, const Tensor& n) {
+    const Tensor rows = matmul(x, w);                                      // one matrix for a batch
+    const Tensor batch = matmul(x.transpose(1, 2), x);                     // columns dense
+    const Tensor strided = matmul(x.slice(2, 0, 8, 2), w.slice(0, 0, 4));  // neither: copied by a kernel
+    const Tensor vector = matmul(x, w.select(1, 0));
+    return rows.sum() + batch.sum() + strided.sum() + vector.sum() + matmul(n, n.t()).sum();
+  };
+  const Tensor x = ramp({3, 6, 8}), w = ramp({8, 5}, 0.125), n = arange(12).reshape({4, 3});
+  const Tensor there = x.cuda(), w_there = w.cuda(), n_there = n.cuda();
+  for (const bool dynamic : {false, true}) {
+    auto compiled = compile(f, {.dynamic = dynamic, .strict_native = true});
+    fake_cuda::reset();
+    fake_cublas_lt::reset();
+    const Tensor got = compiled(there, w_there, n_there);
+    if (!on_real_gpu()) {
+      EXPECT_EQ(fake_cublas_lt::products().size(), 3u);
+      EXPECT_EQ(std::ranges::count(fake_cuda::calls(), "cuMemcpyDtoHAsync_v2"), 0);
+    }
+    expect_close(got, f(x, w, n), 1e-4);
+  }
+  fake_cublas_lt::reset();
+  const Tensor eager = matmul(there, w_there);
+  EXPECT_EQ(fake_cublas_lt::products().size(), on_real_gpu() ? 0u : 1u);
+  expect_close(eager, matmul(x, w), 1e-4);
+  expect_close(matmul(there.to(kInt32), w_there.to(kInt32)), matmul(x.to(kInt32), w.to(kInt32)));
 }
 
 TEST_F(GpuTest, DataDetermineSizes) {

@@ -85,7 +85,7 @@ class PlanBuilder {
       for (const loops::Operand& o : n.results) allocated_.insert(o.buffer);
     }
     plan_.instructions.push_back(CallExternal{static_cast<int32_t>(plan_.externals.size())});
-    plan_.externals.push_back({name, n.function, n.arguments, n.results, n.dynamic, n.binds});
+    plan_.externals.push_back({name, n.function, n.arguments, n.results, n.dynamic, n.binds, nullptr});
     for (const loops::ResultBinding& b : n.binds) waiting_.erase(b.symbol);
     if (!n.binds.empty()) check_assertions();
   }

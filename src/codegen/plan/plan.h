@@ -8,6 +8,7 @@
 
 #include "codegen/kernel_info.h"
 #include "device/target.h"
+#include "kernels/external.h"
 #include "loops/program.h"
 #include "schedule/schedule.h"
 
@@ -72,6 +73,8 @@ struct PlanExternal {
   /// The function allocates its results, which give `binds` their values.
   bool dynamic = false;
   std::vector<loops::ResultBinding> binds;
+  /// Instead of the function, where a device does it: works on the memory of the plan's buffers.
+  std::shared_ptr<const kernels::PreparedExternal> runner = nullptr;
 };
 
 struct Plan {

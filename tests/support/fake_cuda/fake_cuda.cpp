@@ -96,6 +96,8 @@ struct State {
   Interpreter interpreter;
   std::function<void(const fake_cuda::Launch&)> body;
   uintptr_t next_handle = 0x1000;
+  float clock = 0;  // milliseconds
+  std::map<CudaEventHandle, float> events;
 };
 
 State& state() {
@@ -317,8 +319,9 @@ EXPORTED cuEventCreate(CudaEventHandle* event, uint32_t) {
 EXPORTED cuEventDestroy_v2(CudaEventHandle) {
   return kCudaSuccess;
 }
-EXPORTED cuEventRecord(CudaEventHandle, CudaStreamHandle) {
+EXPORTED cuEventRecord(CudaEventHandle event, CudaStreamHandle) {
   LOCKED(cuEventRecord, true);
+  state().events[event] = state().clock;
   return kCudaSuccess;
 }
 EXPORTED cuEventQuery(CudaEventHandle) {
@@ -329,8 +332,10 @@ EXPORTED cuEventSynchronize(CudaEventHandle) {
   LOCKED(cuEventSynchronize, true);
   return kCudaSuccess;
 }
-EXPORTED cuEventElapsedTime(float* milliseconds, CudaEventHandle, CudaEventHandle) {
-  *milliseconds = 0.5f;
+EXPORTED cuEventElapsedTime(float* milliseconds, CudaEventHandle start, CudaEventHandle end) {
+  LOCKED(cuEventElapsedTime, false);
+  *milliseconds = state().events[end] - state().events[start];
+  if (*milliseconds == 0) *milliseconds = 0.5f;
   return kCudaSuccess;
 }
 EXPORTED cuModuleLoadData(CudaModule* module, const void* image) {
@@ -392,7 +397,9 @@ namespace fake_cuda {
 
 void use() {
   Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(&use), &info) != 0) setenv("STAX_CUDA_DRIVER", info.dli_fname, 1);
+  if (dladdr(reinterpret_cast<void*>(&use), &info) == 0) return;
+  setenv("STAX_CUDA_DRIVER", info.dli_fname, 1);
+  setenv("STAX_CUBLASLT", info.dli_fname, 1);
 }
 void reset() {
   State& s = state();
@@ -418,6 +425,9 @@ std::vector<std::string> calls() {
 }
 void fail(const std::string& function, int32_t result, int32_t after) {
   state().failures[function] = {result, after};
+}
+void advance(float milliseconds) {
+  state().clock += milliseconds;
 }
 void memory_limit(size_t bytes) {
   state().limit = bytes;

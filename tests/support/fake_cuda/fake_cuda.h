@@ -20,7 +20,8 @@ struct Launch {
 
 #define FAKE_CUDA_API __attribute__((visibility("default")))
 
-/// Makes Stax open this library; at the start of a test program.
+/// Makes Stax open this library, also in place of cuBLASLt (fake_cublas_lt.h); at the start of a test
+/// program.
 FAKE_CUDA_API void use();
 /// Forgets what was set and recorded below. Memory stays allocated.
 FAKE_CUDA_API void reset();
@@ -35,6 +36,8 @@ FAKE_CUDA_API void on_launch(std::function<void(const Launch&)> body);
 FAKE_CUDA_API std::vector<std::string> calls();
 /// The next call of that function but `after` fails with `result`.
 FAKE_CUDA_API void fail(const std::string& function, int32_t result, int32_t after = 0);
+/// Lets time pass for events. (Between two at the same time lies half a millisecond.)
+FAKE_CUDA_API void advance(float milliseconds);
 /// Bytes that can be allocated in all.
 FAKE_CUDA_API void memory_limit(size_t bytes);
 FAKE_CUDA_API size_t memory_in_use();

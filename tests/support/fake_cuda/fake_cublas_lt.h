@@ -1,0 +1,42 @@
+// What stands for cuBLASLt, in the same library as the driver (fake_cuda.h): the functions of
+// runtime/cublas_lt.h over host memory, by plain loops. Products need a workspace where a test asks for it.
+// fake_cuda::use() makes Stax open it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "support/fake_cuda/fake_cuda.h"
+
+namespace fake_cublas_lt {
+
+/// One cublasLtMatmul, as it was given.
+struct Product {
+  uint64_t rows = 0, columns = 0, inner = 0;  // of the result, by columns, and what is summed up
+  int32_t batch = 1;
+  bool first_transposed = false, second_transposed = false;
+  int32_t epilogue = 1, compute_type = 0;
+  int32_t algorithm = 0;  // position among the heuristic's answers
+  uint64_t workspace_bytes = 0;
+  void* stream = nullptr;
+};
+
+FAKE_CUDA_API std::vector<Product> products();
+/// Forgets products and what was asked for below.
+FAKE_CUDA_API void reset();
+/// An answer of the heuristic: the workspace that it needs, and how long its product takes.
+struct Answer {
+  uint64_t workspace_bytes = 0;
+  float milliseconds = 0.5f;
+};
+/// Those of the heuristic; at first four without workspace.
+FAKE_CUDA_API void answers(std::vector<Answer> answers);
+/// Alignments that the heuristic was last told, of a, b and d.
+FAKE_CUDA_API std::vector<uint32_t> alignments();
+/// How often the heuristic was asked.
+FAKE_CUDA_API int32_t questions();
+/// The next call of that function fails with `status`.
+FAKE_CUDA_API void fail(const std::string& function, int32_t status);
+
+}  // namespace fake_cublas_lt

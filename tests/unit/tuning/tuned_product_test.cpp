@@ -1,0 +1,100 @@
+// The choice of algorithms for products, over a stand-in for cuBLASLt.
+#include "tuning/tuned_product.h"
+
+#include <gtest/gtest.h>
+
+#include "stax/error.h"
+#include "support/fake_cuda/fake_cublas_lt.h"
+#include "support/file.h"
+#include "tensor/storage.h"
+
+namespace stax::tuning {
+namespace {
+
+const bool used = (fake_cuda::use(), true);
+
+class TunedProductTest : public testing::Test {
+ protected:
+  TunedProductTest() : folder_(temporary_root(), "stax-product-"), cache_(folder_.path() + "/cache") {}
+  void SetUp() override {
+    fake_cuda::reset();
+    fake_cublas_lt::reset();
+  }
+
+  TensorView matrix(int64_t rows, int64_t columns, float value) {
+    const int64_t bytes = rows * columns * 4;
+    const auto& memory = memory_.emplace_back(Storage::allocate(std::max<int64_t>(bytes, 4), kCUDA));
+    auto* const data = reinterpret_cast<float*>(memory->data());
+    std::fill_n(data, rows * columns, value);
+    return {data, DType::float32, {rows, columns}, {columns, 1}};
+  }
+
+  /// A product of matrices of ones; its first element.
+  float run(const TunedProduct& product, int64_t m = 2, int64_t n = 3, int64_t k = 4) {
+    const std::vector<Argument<TensorView>> arguments = {matrix(m, k, 1), matrix(k, n, 1)};
+    const std::vector<TensorView> results = {matrix(m, n, -1)};
+    product.run(arguments, results);
+    return *static_cast<const float*>(results[0].data);
+  }
+
+  TemporaryFolder folder_;
+  runtime::CodeCache cache_;
+  std::vector<StoragePtr> memory_;
+};
+
+TEST_F(TunedProductTest, TakesTheFirstAnswerWithoutMeasuring) {
+  const TunedProduct product(cache_, 0, "none", {});
+  EXPECT_EQ(run(product), 4);
+  EXPECT_EQ(run(product), 4);
+  EXPECT_EQ(fake_cublas_lt::questions(), 1);
+  ASSERT_EQ(fake_cublas_lt::products().size(), 2u);
+  EXPECT_EQ(fake_cublas_lt::products()[1].algorithm, 0);
+}
+
+TEST_F(TunedProductTest, TakesTheFastestAndRemembersIt) {
+  fake_cublas_lt::answers({{0, 20}, {0, 14}, {4096, 10}, {0, 12}});
+  {
+    const TunedProduct product(cache_, 0, "candidates", {});
+    EXPECT_EQ(run(product), 4);
+    EXPECT_GT(fake_cublas_lt::products().size(), 12u);
+    EXPECT_EQ(fake_cublas_lt::products().back().algorithm, 2);
+  }
+  const size_t before = fake_cublas_lt::products().size();
+  const TunedProduct next(cache_, 0, "candidates", {});
+  EXPECT_EQ(run(next), 4);
+  EXPECT_EQ(fake_cublas_lt::questions(), 1);
+  ASSERT_EQ(fake_cublas_lt::products().size(), before + 1);
+  EXPECT_EQ(fake_cublas_lt::products().back().algorithm, 2);
+  EXPECT_EQ(fake_cublas_lt::products().back().workspace_bytes, 4096u);
+  // Another problem is measured by itself, and one that is known is found again.
+  EXPECT_EQ(run(next, 5, 6, 7), 7);
+  EXPECT_EQ(fake_cublas_lt::questions(), 2);
+  EXPECT_EQ(run(next), 4);
+  EXPECT_EQ(fake_cublas_lt::questions(), 2);
+}
+
+TEST_F(TunedProductTest, ARecordThatTheLibraryRefusesCountsAsMissing) {
+  fake_cublas_lt::answers({{0, 20}, {0, 10}});
+  EXPECT_EQ(run(TunedProduct(cache_, 0, "candidates", {})), 4);
+  EXPECT_EQ(fake_cublas_lt::products().back().algorithm, 1);
+  fake_cublas_lt::answers({{0, 0.5f}});
+  EXPECT_EQ(run(TunedProduct(cache_, 0, "candidates", {})), 4);
+  EXPECT_EQ(fake_cublas_lt::products().back().algorithm, 0);
+}
+
+TEST_F(TunedProductTest, AnAnswerThatFailsIsLeftOut) {
+  fake_cublas_lt::answers({{0, 10}, {0, 20}});
+  fake_cublas_lt::fail("cublasLtMatmul", 15);
+  EXPECT_EQ(run(TunedProduct(cache_, 0, "candidates", {})), 4);
+  EXPECT_EQ(fake_cublas_lt::products().back().algorithm, 1);
+}
+
+TEST_F(TunedProductTest, EmptySumsAreZeroAndEmptyResultsNothing) {
+  const TunedProduct product(cache_, 0, "none", {});
+  EXPECT_EQ(run(product, 2, 3, 0), 0);
+  (void)run(product, 0, 3, 4);
+  EXPECT_TRUE(fake_cublas_lt::products().empty());
+}
+
+}  // namespace
+}  // namespace stax::tuning
