@@ -7,6 +7,7 @@
 #include "capture/dispatch.h"
 #include "ops/table.h"
 #include "stax/operators.h"
+#include "stax/options.h"
 #include "support/check.h"
 #include "tensor/tensor_impl.h"
 
@@ -136,7 +137,7 @@ class Splitter {
     static const graph::Op& full = row("full");
     split_.has_tensors = true;
     split_.masks_only = false;
-    push(Call(full, 3).add(IntList(length)).add(Scalar(0)).add(DType::int64).one());
+    push(Call(full, 3).add(IntList(length)).add(Scalar(0)).add(on_device(kInt64)).one());
   }
 
   void apply_tensor(const Tensor& tensor) {
@@ -162,10 +163,12 @@ class Splitter {
     for (const Tensor& column : positions(tensor)) push(column);
   }
 
+  /// Index tensors of the CPU go with tensors of any device.
   void push(const Tensor& tensor) {
-    split_.tensors.emplace_back(tensor);
+    split_.tensors.emplace_back(tensor.is_cpu() ? tensor.to(split_.view.device()) : tensor);
     ++dim_;
   }
+  TensorOptions on_device(DType dtype) const { return TensorOptions(dtype).device(split_.view.device()); }
   void skip(int64_t count) {
     for (int64_t i = 0; i < count; ++i) split_.tensors.emplace_back();
     dim_ += count;
@@ -217,7 +220,7 @@ void put_at(const Tensor& x, Indices indices, const Tensor& value, bool accumula
 
 Tensor as_tensor(const Tensor& x, const Scalar& value) {
   static const graph::Op& full = row("full");
-  return Call(full, 3).add(IntList()).add(value).add(x.dtype()).one();
+  return Call(full, 3).add(IntList()).add(value).add(TensorOptions(x.dtype()).device(x.device())).one();
 }
 
 }  // namespace

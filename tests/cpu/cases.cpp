@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "stax/compile.h"
+#include "tensor/moved.h"
 
 namespace stax::cases {
 namespace {
@@ -52,18 +53,27 @@ bool same_number(double got, double expected, double tolerance) {
 }  // namespace
 
 Function Mode::prepare(const Function& f) const {
-  if (!compiled_) return f;
-  const auto compiled = compile(f, {.fullgraph = strict_, .strict_native = strict_});
-  return [compiled](const Tensors& inputs) { return compiled(inputs); };
+  Function run = f;
+  if (compiled_) {
+    const auto compiled = compile(f, {.fullgraph = strict_, .strict_native = strict_});
+    run = [compiled](const Tensors& inputs) { return compiled(inputs); };
+  }
+  if (device_ == kCPU) return run;
+  return [run, device = device_](const Tensors& inputs) {
+    const MovedTensors there(inputs, device);
+    const Tensors results = run(there.tensors());
+    there.copy_back();
+    return there.returned(results);
+  };
 }
 
 void for_each_mode(const std::function<void(const Mode&)>& body) {
-  {
-    SCOPED_TRACE("eager");
-    body(Mode(false));
+  const char* name = std::getenv("STAX_TEST_DEVICE");
+  const Device device = name != nullptr && std::string(name) == "cuda" ? kCUDA : kCPU;
+  for (const bool compiled : {false, true}) {
+    SCOPED_TRACE((compiled ? "compiled, " : "eager, ") + device.str());
+    body(Mode(compiled, device));
   }
-  SCOPED_TRACE("compiled");
-  body(Mode(true));
 }
 
 Tensor make(const Numbers& values, DType dtype, const std::vector<int64_t>& sizes) {

@@ -21,23 +21,32 @@ using Tensors = std::vector<Tensor>;
 using Numbers = std::vector<double>;
 using Function = std::function<Tensors(const Tensors&)>;
 
-/// A way to run a function of tensors: as it is, or compiled.
+/// A way to run a function of tensors: as it is, or compiled, on a device. Tensors that are given lie on the
+/// CPU, and so do results; on another device the function gets copies, and what it writes is copied back.
 class Mode {
  public:
-  explicit Mode(bool compiled, bool strict = true) : compiled_(compiled), strict_(strict) {}
+  Mode(bool compiled, Device device) : compiled_(compiled), device_(device) {}
   /// The same for functions that read values while they run: what cannot be compiled runs as it is.
-  Mode lax() const { return Mode(compiled_, false); }
+  Mode lax() const {
+    Mode mode = *this;
+    mode.strict_ = false;
+    return mode;
+  }
   bool compiled() const { return compiled_; }
+  /// Where tensors lie that a function makes itself.
+  Device device() const { return device_; }
   /// The function, to be called as often as wanted.
   Function prepare(const Function& f) const;
   /// Results of one call.
   Tensors operator()(const Function& f, const Tensors& inputs) const { return prepare(f)(inputs); }
 
  private:
-  bool compiled_, strict_;
+  bool compiled_, strict_ = true;
+  Device device_;
 };
 
-/// Runs `body` once a mode; failures name the mode.
+/// Runs `body` once a mode; failures name the mode. The device is the CPU, or that which STAX_TEST_DEVICE
+/// names.
 void for_each_mode(const std::function<void(const Mode&)>& body);
 
 /// One tensor of these values and this shape.

@@ -94,8 +94,8 @@ TEST(IndexingCases, PositionsTimesLargeConstants) {
     const std::vector<int64_t> expected{0,          700000000,  1400000000, 2100000000,
                                         2800000000, 3500000000, 4200000000};
     const Tensors got = run(
-        [](const Tensors& t) {
-          return Tensors{arange(0, 7) * 700000000, arange(0, 7) * t[0],
+        [&run](const Tensors& t) {
+          return Tensors{arange(0, 7) * 700000000, arange(0, 7, run.device()) * t[0],
                          arange(7, kInt64) * int64_t{700000000},
                          arange(0, int64_t{4900000000}, int64_t{700000000})};
         },
@@ -112,8 +112,8 @@ TEST(IndexingCases, NestedQuotientsOfPositions) {
     std::vector<int64_t> expected(48);
     for (int64_t i = 0; i < 48; ++i) expected[static_cast<size_t>(i)] = ((i % 24) / 3 * 3) % 6 + 6 * (i / 24);
     const Tensors got = run(
-        [](const Tensors& t) {
-          const Tensor i = arange(48), q = floor_divide(remainder(i, 24), 3) * 3;
+        [&run](const Tensors& t) {
+          const Tensor i = arange(48, run.device()), q = floor_divide(remainder(i, 24), 3) * 3;
           const Tensor viewed = t[0].view({2, 24})
                                     .slice(1, 0, 6)
                                     .view({2, 2, 3})

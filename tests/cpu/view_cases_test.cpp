@@ -302,16 +302,17 @@ TEST(ViewCases, JoiningEmptyAndMixedParts) {
   for_each_mode([](const Mode& run) {
     for (const int64_t k : {2, 0}) {
       const Tensors got = run(
-          [](const Tensors& t) {
-            return Tensors{cat({ones({3}, kInt64), empty({0}, kInt64), t[0]})};
+          [&run](const Tensors& t) {
+            const TensorOptions options = TensorOptions(kInt64).device(run.device());
+            return Tensors{cat({ones({3}, options), empty({0}, options), t[0]})};
           },
           {arange(k)});
       expect_whole(got[0], k == 2 ? std::vector<int64_t>{1, 1, 1, 0, 1} : std::vector<int64_t>{1, 1, 1});
     }
     const Tensors got = run(
-        [](const Tensors& t) {
+        [&run](const Tensors& t) {
           return Tensors{cat({t[0], t[1]}),
-                         cat({t[0], empty({0})}),
+                         cat({t[0], empty({0}, run.device())}),
                          cat({t[2], t[3]}, 1),
                          stack({t[0], t[0]}, -1),
                          cat({t[2]}),

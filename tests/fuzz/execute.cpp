@@ -94,8 +94,7 @@ struct Arguments {
       blocks.emplace_back(a, random.of<int64_t>({0, 0, 0, 1, 2, 4, 8}));
       pointers.push_back(blocks.back().data());
     }
-    for (size_t k = 0; k < program.scalars.size(); ++k)
-      scalars.push_back(loops::Constant::of(int64_t{1234567 + static_cast<int64_t>(k)}));
+    scalars = scalars_of(program);
   }
   std::vector<Array> read() const {
     std::vector<Array> out;
@@ -290,23 +289,47 @@ codegen::LaunchConfig smaller(codegen::LaunchConfig config, const codegen::TileK
 
 }  // namespace
 
+TritonProgram triton_program(const Prepared& prepared, const Target& target) {
+  const loops::Program& program = prepared.lowered.program;
+  const schedule::Schedule schedule = schedule::make_schedule(program, target);
+  TritonProgram out;
+  out.kernels = tile_kernels(program, schedule, target);
+  std::vector<codegen::KernelInfo> infos;
+  Random random(prepared.program.seed ^ 0xb10c);
+  for (const codegen::TileKernel& kernel : out.kernels) {
+    infos.push_back(codegen::info_of(kernel));
+    out.sources.push_back(codegen::print_triton(kernel));
+    out.configs.push_back(smaller(tuning::default_config(kernel), kernel, random));
+  }
+  out.plan = codegen::make_plan(program, schedule, std::move(infos));
+  return out;
+}
+
+Outcome outcome_of(const Prepared& prepared, std::vector<Array> inputs, const std::vector<void*>& outputs) {
+  std::vector<void*> pointers;
+  for (Array& a : inputs) pointers.push_back(a.data.data());
+  Outcome out;
+  out.results = read_results(prepared.lowered, pointers, outputs);
+  out.inputs = std::move(inputs);
+  return out;
+}
+
+std::vector<loops::Constant> scalars_of(const loops::Program& program) {
+  std::vector<loops::Constant> out;
+  for (size_t k = 0; k < program.scalars.size(); ++k)
+    out.push_back(loops::Constant::of(int64_t{1234567 + static_cast<int64_t>(k)}));
+  return out;
+}
+
 Outcome run_interpreted(const Prepared& prepared, const Target& target,
                         runtime::TritonInterpreter& interpreter) {
   const auto program = std::make_shared<loops::Program>(prepared.lowered.program);
-  const schedule::Schedule schedule = schedule::make_schedule(*program, target);
-  std::vector<codegen::TileKernel> kernels = tile_kernels(*program, schedule, target);
-  std::vector<codegen::KernelInfo> infos;
-  for (const codegen::TileKernel& kernel : kernels) infos.push_back(codegen::info_of(kernel));
-  codegen::Plan plan = codegen::make_plan(*program, schedule, std::move(infos));
-  Random random(prepared.program.seed ^ 0xb10c);
-  for (size_t k = 0; k < kernels.size(); ++k) {
-    codegen::LaunchConfig config = smaller(tuning::default_config(kernels[k]), kernels[k], random);
-    const std::string source = codegen::print_triton(kernels[k]);
-    plan.kernels[k].runner =
-        runtime::interpreted(interpreter, std::move(kernels[k]), std::move(config), program, source);
-  }
+  TritonProgram made = triton_program(prepared, target);
+  for (size_t k = 0; k < made.kernels.size(); ++k)
+    made.plan.kernels[k].runner = runtime::interpreted(interpreter, std::move(made.kernels[k]),
+                                                       std::move(made.configs[k]), program, made.sources[k]);
   const runtime::Machine machine{&pool(), &device::CpuAllocator::global(), kernels::find_external};
-  return run_plan(runtime::PlanExecutor(std::move(plan), machine), prepared);
+  return run_plan(runtime::PlanExecutor(std::move(made.plan), machine), prepared);
 }
 
 }  // namespace stax::fuzz

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "codegen/cpp/printer.h"
+#include "codegen/tile/tile_kernel.h"
 #include "device/cpu_info.h"
 #include "fuzz/program.h"
 #include "lowering/lowering.h"
@@ -33,8 +34,22 @@ Outcome run_reference(const Prepared& prepared);
 /// The program with noise, by the reference executor; its inputs do not include the noise.
 Outcome run_noisy(const Program& program, uint64_t noise_seed);
 
-/// The program's Triton kernels, made for `target`, in Triton's interpreter: with blocks as they are launched
-/// by default, or, by the program's seed, with smaller ones, so that loops run and grids have several blocks.
+/// A program's Triton kernels, with blocks as they are launched by default, or, by the program's seed, with
+/// smaller ones, so that loops run and grids have several blocks.
+struct TritonProgram {
+  codegen::Plan plan;  // without runners
+  std::vector<codegen::TileKernel> kernels;
+  std::vector<std::string> sources;
+  std::vector<codegen::LaunchConfig> configs;
+};
+TritonProgram triton_program(const Prepared& prepared, const Target& target);
+
+/// What a run left: `inputs` as they are then, `outputs` the memory of Program::outputs.
+Outcome outcome_of(const Prepared& prepared, std::vector<Array> inputs, const std::vector<void*>& outputs);
+/// Values of the program's scalars, by their numbers.
+std::vector<loops::Constant> scalars_of(const loops::Program& program);
+
+/// The program's Triton kernels, made for `target`, in Triton's interpreter.
 Outcome run_interpreted(const Prepared& prepared, const Target& target,
                         runtime::TritonInterpreter& interpreter);
 /// The sources of these kernels.

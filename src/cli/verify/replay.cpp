@@ -3,18 +3,17 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include <map>
 #include <optional>
 
 #include "cli/verify/compare.h"
 #include "cli/verify/other_sizes.h"
 #include "cli/verify/translate.h"
 #include "compiler/batch.h"
-#include "device/cuda_device.h"
 #include "stax/compile.h"
 #include "stax/cuda.h"
 #include "stax/error.h"
 #include "stax/random.h"
+#include "tensor/moved.h"
 #include "tensor/tensor_impl.h"
 
 namespace stax::cli {
@@ -38,32 +37,8 @@ bool for_all_sizes(ReplayMode mode) {
          mode == ReplayMode::interpret_dynamic;
 }
 
-/// The tensors over copies of their memory on that device, with their strides and offsets, after all work on
-/// the device that they lie on.
 std::vector<Tensor> moved(const std::vector<Tensor>& tensors, Device device) {
-  std::map<const Storage*, StoragePtr> memory;
-  std::vector<Tensor> out;
-  for (const Tensor& tensor : tensors) {
-    const StridedImpl& impl = strided(tensor);
-    if (impl.device() == device) {
-      out.push_back(tensor);
-      continue;
-    }
-    const StoragePtr& from = impl.storage();
-    StoragePtr& to = memory[from.get()];
-    if (to.get() == nullptr) {
-      to = StoragePtr(Storage::allocate(from->bytes(), device));
-      if (device == kCPU) {
-        cuda::synchronize(impl.device().index);
-        device::copy_to_host(to->data(), from->data(), from->bytes(), impl.device().index);
-      } else {
-        device::copy_to_device(to->data(), from->data(), from->bytes(), device.index);
-      }
-    }
-    out.emplace_back(detail::ImplPtr(new StridedImpl(
-        impl.dtype(), extents_of(impl.sizes().values(), impl.strides().values()), impl.offset(), to)));
-  }
-  return out;
+  return MovedTensors(tensors, device).tensors();
 }
 
 std::vector<Expected> expected_results(const RecordedFile& file, const Json& call) {
