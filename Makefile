@@ -29,7 +29,7 @@ bench: setup
 bench-gpu:
 	@tools/build.sh $(PRESET) $(JOBS) bin/bench_gpu
 	@$(BUILD)/bin/bench_gpu
-	@python3 bench/gpu_peers.py || true
+	@python3 bench/gpu_peers.py $(BUILD)/bin/bench_gpu || true
 
 # Random programs, more of them than the tests run: make fuzz FUZZ_COUNT=10000 FUZZ_SEED=7
 fuzz: setup

@@ -1,10 +1,12 @@
-// A first look at a GPU: what a call costs beside the driver's own launch, and the bandwidth of a few kernels
-// beside that of a copy.
+// A GPU: what a call costs beside the driver's own launch, and the suite of programs whose time on the device
+// bench/gpu_peers.py sets beside PyTorch's. `bench_gpu --json` prints the suite alone, for that.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "device/cuda_device.h"
@@ -88,65 +90,146 @@ void calls() {
   fmt::print("x + w, eagerly:                          {:.2f} us\n", host_microseconds([&] { x + w; }));
 }
 
-void row(const char* name, double bytes, const std::function<void()>& f) {
-  const double ms = device_milliseconds(f);
-  fmt::print("{:<28} {:8.4f} ms  {:6.3f} TB/s\n", name, ms, bytes / ms * 1e-9);
+/// A program of the suite: its inputs are made when the row's turn comes, and go with it.
+struct Row {
+  const char* name;
+  double bytes;  // every input read once, every result written once
+  std::function<std::function<void()>()> prepare;
+};
+
+/// Normally distributed numbers on the device.
+Tensor numbers(stax::IntList sizes, stax::DType dtype = stax::kFloat32) {
+  static const Tensor some = stax::randn({1 << 26}).cuda();
+  stax::SymInt count = 1;
+  for (size_t k = 0; k < sizes.size(); ++k) count *= sizes[k];
+  const int64_t wanted = count;
+  Tensor all = some;
+  while (all.numel() < wanted) all = stax::cat({all, all});
+  return all.slice(0, 0, wanted).view(sizes).to(dtype).clone();
 }
 
-void bandwidth() {
-  const auto options = stax::TensorOptions(stax::kFloat32).device(stax::kCUDA);
-  const Tensor x = stax::ones({1 << 26}, options), y = stax::ones({1 << 26}, options);
-  const double big = 4.0 * (1 << 26);
-  const Tensor copy = stax::empty({1 << 26}, options);
-  row("copy", 2 * big,
-      [&] { device::copy_on_device(copy.data_ptr(), 0, x.data_ptr(), 0, static_cast<int64_t>(big)); });
-  auto add = stax::compile([](const Tensor& a, const Tensor& b) { return relu(a + b) * 2; });
-  row("relu(x+y)*2, 2^26", 3 * big, [&] { add(x, y); });
-  const Tensor m = x.view({8192, 8192});
-  auto rows = stax::compile([](const Tensor& a) { return (a * a).sum(-1); });
-  row("(x*x).sum(-1), 8192x8192", big, [&] { rows(m); });
-  auto columns = stax::compile([](const Tensor& a) { return (a * a).sum(0); });
-  row("(x*x).sum(0), 8192x8192", big, [&] { columns(m); });
-  auto all = stax::compile([](const Tensor& a) { return (a * a).sum(); });
-  row("(x*x).sum(), 2^26", big, [&] { all(x); });
-  auto transposed = stax::compile([](const Tensor& a, const Tensor& b) { return a.t() + b; });
-  row("x.t()+y, 8192x8192", 3 * big, [&] { transposed(m, y.view({8192, 8192})); });
-  const Tensor s = x.slice(0, 0, 65536 * 1000).view({65536, 1000});
-  auto soft = stax::compile([](const Tensor& a) { return softmax(a, -1); });
-  row("softmax(x,-1), 65536x1000", 2 * 4.0 * 65536 * 1000, [&] { soft(s); });
-  const Tensor wide = stax::ones({4096, 50257}, options);
-  row("softmax(x,-1), 4096x50257", 2 * 4.0 * 4096 * 50257, [&] { soft(wide); });
-  const Tensor long_rows = x.view({64, 1 << 20});
-  row("(x*x).sum(-1), 64x2^20", big, [&] { rows(long_rows); });
+/// A row that compiles `f` and calls it with tensors.
+template <class F, class... Inputs>
+std::function<void()> calls_of(F f, Inputs... inputs) {
+  return [compiled = stax::compile(f), inputs...] { compiled(inputs...); };
 }
 
-void half_precision() {
-  const auto options = stax::TensorOptions(stax::kBFloat16).device(stax::kCUDA);
-  const Tensor x = stax::ones({16384, 4096}, options), y = stax::ones({16384, 4096}, options);
-  const Tensor w = stax::ones({4096}, options), b = stax::ones({4096}, options);
-  const double bytes = 2.0 * 16384 * 4096;
-  auto activation = stax::compile([](const Tensor& a) { return gelu(a); });
-  row("gelu(x), bfloat16", 2 * bytes, [&] { activation(x); });
-  auto norm = stax::compile(
-      [](const Tensor& a, const Tensor& v, const Tensor& c) { return layer_norm(a, {a.size(-1)}, v, c); });
-  row("layer_norm(x,w,b), bfloat16", 2 * bytes, [&] { norm(x, w, b); });
-  auto gated = stax::compile([](const Tensor& g, const Tensor& u) { return silu(g) * u; });
-  row("silu(g)*u, bfloat16", 3 * bytes, [&] { gated(x, y); });
-  auto loss = stax::compile([](const Tensor& l, const Tensor& t) { return cross_entropy(l, t); });
-  const Tensor logits = stax::ones({8192, 50257}, stax::TensorOptions(stax::kFloat32).device(stax::kCUDA));
-  const Tensor targets = stax::zeros({8192}, stax::TensorOptions(stax::kInt64).device(stax::kCUDA));
-  row("cross_entropy, 8192x50257", 4.0 * 8192 * 50257, [&] { loss(logits, targets); });
+constexpr double kFloats = 4.0 * (1 << 26), kHalves = 2.0 * (1 << 26);
+
+Tensor half_rows() {
+  return numbers({16384, 4096}, stax::kBFloat16);
+}
+Tensor half_row() {
+  return numbers({4096}, stax::kBFloat16);
+}
+
+std::vector<Row> float_rows() {
+  const auto square = [](const Tensor& a, int64_t dim) { return (a * a).sum(dim); };
+  return {
+      {"copy, float32", 2 * kFloats,
+       [] {
+         const Tensor x = numbers({1 << 26}), copy = stax::empty_like(x);
+         return [=] {
+           device::copy_on_device(copy.data_ptr(), 0, x.data_ptr(), 0, static_cast<int64_t>(kFloats));
+         };
+       }},
+      {"relu(x+y)*2, 2^26", 3 * kFloats,
+       [] {
+         return calls_of([](const Tensor& a, const Tensor& b) { return relu(a + b) * 2; }, numbers({1 << 26}),
+                         numbers({1 << 26}));
+       }},
+      {"gelu(x), float32", 2 * kFloats,
+       [] { return calls_of([](const Tensor& a) { return gelu(a); }, numbers({1 << 26})); }},
+      {"x.t()+y, 8192x8192", 3 * kFloats,
+       [] {
+         return calls_of([](const Tensor& a, const Tensor& b) { return a.t() + b; }, numbers({8192, 8192}),
+                         numbers({8192, 8192}));
+       }},
+      {"(x*x).sum(-1), 8192x8192", kFloats,
+       [=] {
+         return calls_of([=](const Tensor& a) { return square(a, -1); }, numbers({8192, 8192}));
+       }},
+      {"(x*x).sum(0), 8192x8192", kFloats,
+       [=] {
+         return calls_of([=](const Tensor& a) { return square(a, 0); }, numbers({8192, 8192}));
+       }},
+      {"(x*x).sum(), 2^26", kFloats,
+       [] { return calls_of([](const Tensor& a) { return (a * a).sum(); }, numbers({1 << 26})); }},
+      {"(x*x).sum(-1), 64x2^20", kFloats,
+       [=] {
+         return calls_of([=](const Tensor& a) { return square(a, -1); }, numbers({64, 1 << 20}));
+       }},
+      {"softmax(x,-1), 65536x1000", 2 * 4.0 * 65536 * 1000,
+       [] {
+         return calls_of([](const Tensor& a) { return softmax(a, -1); }, numbers({65536, 1000}));
+       }},
+      {"softmax(x,-1), 4096x50257", 2 * 4.0 * 4096 * 50257,
+       [] {
+         return calls_of([](const Tensor& a) { return softmax(a, -1); }, numbers({4096, 50257}));
+       }},
+      {"cross_entropy, 8192x50257", 4.0 * 8192 * 50257,
+       [] {
+         const Tensor targets = (numbers({8192}).abs() * 1000).to(stax::kInt64);
+         return calls_of([](const Tensor& l, const Tensor& t) { return cross_entropy(l, t); },
+                         numbers({8192, 50257}), targets);
+       }},
+  };
+}
+
+std::vector<Row> half_precision_rows() {
+  return {
+      {"copy, bfloat16", 2 * kHalves,
+       [] {
+         const Tensor x = half_rows(), copy = stax::empty_like(x);
+         return [=] {
+           device::copy_on_device(copy.data_ptr(), 0, x.data_ptr(), 0, static_cast<int64_t>(kHalves));
+         };
+       }},
+      {"gelu(x), bfloat16", 2 * kHalves,
+       [] { return calls_of([](const Tensor& a) { return gelu(a); }, half_rows()); }},
+      {"layer_norm(x,w,b), bfloat16", 2 * kHalves,
+       [] {
+         return calls_of([](const Tensor& a, const Tensor& v,
+                            const Tensor& c) { return layer_norm(a, {a.size(-1)}, v, c); },
+                         half_rows(), half_row(), half_row());
+       }},
+      {"rms_norm(x,w), bfloat16", 2 * kHalves,
+       [] {
+         return calls_of([](const Tensor& a, const Tensor& v) { return rms_norm(a, {a.size(-1)}, v); },
+                         half_rows(), half_row());
+       }},
+      {"silu(g)*u, bfloat16", 3 * kHalves,
+       [] {
+         return calls_of([](const Tensor& g, const Tensor& u) { return silu(g) * u; }, half_rows(),
+                         half_rows());
+       }},
+  };
+}
+
+/// One line a row; `as_json` is for bench/gpu_peers.py.
+void measure(const std::vector<Row>& rows, bool as_json) {
+  for (const Row& row : rows) {
+    const double ms = device_milliseconds(row.prepare());
+    if (as_json)
+      fmt::print("{{\"row\": \"{}\", \"ms\": {:.5f}, \"bytes\": {:.0f}}}\n", row.name, ms, row.bytes);
+    else
+      fmt::print("{:<28} {:8.4f} ms  {:6.3f} TB/s\n", row.name, ms, row.bytes / ms * 1e-9);
+    std::fflush(stdout);
+  }
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const bool as_json = argc > 1 && std::string_view(argv[1]) == "--json";
   if (!stax::cuda::is_available()) {
     fmt::print("not run: {}\n", stax::cuda::unavailable_reason());
     return 0;
   }
-  fmt::print("{}\n", device::cuda_properties(0).name);
-  calls();
-  bandwidth();
-  half_precision();
+  if (!as_json) {
+    fmt::print("{}\n", device::cuda_properties(0).name);
+    calls();
+  }
+  measure(float_rows(), as_json);
+  measure(half_precision_rows(), as_json);
 }

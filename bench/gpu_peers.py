@@ -1,8 +1,17 @@
 #!/usr/bin/env python3
-"""The rows of bench_gpu through PyTorch: eagerly, compiled, and compiled with max-autotune. Milliseconds that the
-device spends, medians, from a cold L2 cache. Needs a GPU and a Python with PyTorch."""
+"""gpu_peers.py BENCH_GPU: the suite of bench_gpu beside PyTorch, eagerly, compiled, and compiled with max-autotune.
 
+Both measure the milliseconds that the device spends, from a cold L2 cache, in turns on the same GPU; a figure is the
+median of the rounds' medians. The ratio is PyTorch's best over Stax. Needs a GPU and a Python with PyTorch."""
+
+import json
+import math
+import statistics
+import subprocess
 import sys
+import types
+
+ROUNDS = 3
 
 try:
     import torch
@@ -14,39 +23,101 @@ if not torch.cuda.is_available():
     sys.exit("gpu_peers: not run: PyTorch sees no GPU")
 
 
-def milliseconds(function, inputs):
-    return do_bench(lambda: function(*inputs), warmup=20, rep=60, return_mode="median")
+def numbers(*sizes, dtype=torch.float32):
+    return torch.randn(*sizes, device="cuda").to(dtype)
 
 
-def ones(*sizes, dtype=torch.float32):
-    return torch.ones(*sizes, device="cuda", dtype=dtype)
+def half(*sizes):
+    return numbers(*sizes, dtype=torch.bfloat16)
 
 
-def rows():
-    """Name, function and inputs of each row, in the order of bench_gpu."""
-    x, y = ones(1 << 26), ones(1 << 26)
-    square, other = x.view(8192, 8192), y.view(8192, 8192)
-    half, half_too = ones(16384, 4096, dtype=torch.bfloat16), ones(16384, 4096, dtype=torch.bfloat16)
-    weight = ones(4096, dtype=torch.bfloat16)
-    targets = torch.zeros(8192, device="cuda", dtype=torch.int64)
-    yield "relu(x+y)*2, 2^26", lambda a, b: torch.relu(a + b) * 2, (x, y)
-    yield "(x*x).sum(-1), 8192x8192", lambda a: (a * a).sum(-1), (square,)
-    yield "(x*x).sum(0), 8192x8192", lambda a: (a * a).sum(0), (square,)
-    yield "(x*x).sum(), 2^26", lambda a: (a * a).sum(), (x,)
-    yield "x.t()+y, 8192x8192", lambda a, b: a.t() + b, (square, other)
-    yield "softmax(x,-1), 65536x1000", lambda a: torch.softmax(a, -1), (x[: 65536 * 1000].view(65536, 1000),)
-    yield "softmax(x,-1), 4096x50257", lambda a: torch.softmax(a, -1), (ones(4096, 50257),)
-    yield "(x*x).sum(-1), 64x2^20", lambda a: (a * a).sum(-1), (x.view(64, 1 << 20),)
-    yield "gelu(x), bfloat16", lambda a: F.gelu(a), (half,)
-    yield "layer_norm(x,w,b), bfloat16", lambda a, w, b: F.layer_norm(a, (4096,), w, b), (half, weight, weight)
-    yield "silu(g)*u, bfloat16", lambda g, u: F.silu(g) * u, (half, half_too)
-    yield "cross_entropy, 8192x50257", lambda a, t: F.cross_entropy(a, t), (ones(8192, 50257), targets)
+def squares(dim):
+    return lambda a: (a * a).sum(dim)
 
 
-print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}")
-for name, function, inputs in rows():
-    figures = [milliseconds(function, inputs)]
-    for options in ({}, {"mode": "max-autotune-no-cudagraphs"}):
-        torch._dynamo.reset()
-        figures.append(milliseconds(torch.compile(function, **options), inputs))
-    print("{:<28} eager {:.4f} ms, compiled {:.4f} ms, max-autotune {:.4f} ms".format(name, *figures), flush=True)
+def norm(a, *weights):
+    return F.layer_norm(a, (4096,), *weights)
+
+
+def targets():
+    return (numbers(8192).abs() * 1000).to(torch.int64)
+
+
+# By the names of bench_gpu: the function, and what makes its inputs.
+ROWS = {
+    "relu(x+y)*2, 2^26": (lambda a, b: torch.relu(a + b) * 2, lambda: (numbers(1 << 26), numbers(1 << 26))),
+    "gelu(x), float32": (lambda a: F.gelu(a), lambda: (numbers(1 << 26),)),
+    "x.t()+y, 8192x8192": (lambda a, b: a.t() + b, lambda: (numbers(8192, 8192), numbers(8192, 8192))),
+    "(x*x).sum(-1), 8192x8192": (squares(-1), lambda: (numbers(8192, 8192),)),
+    "(x*x).sum(0), 8192x8192": (squares(0), lambda: (numbers(8192, 8192),)),
+    "(x*x).sum(), 2^26": (lambda a: (a * a).sum(), lambda: (numbers(1 << 26),)),
+    "(x*x).sum(-1), 64x2^20": (squares(-1), lambda: (numbers(64, 1 << 20),)),
+    "softmax(x,-1), 65536x1000": (lambda a: torch.softmax(a, -1), lambda: (numbers(65536, 1000),)),
+    "softmax(x,-1), 4096x50257": (lambda a: torch.softmax(a, -1), lambda: (numbers(4096, 50257),)),
+    "cross_entropy, 8192x50257": (lambda a, t: F.cross_entropy(a, t), lambda: (numbers(8192, 50257), targets())),
+    "gelu(x), bfloat16": (lambda a: F.gelu(a), lambda: (half(16384, 4096),)),
+    "layer_norm(x,w,b), bfloat16": (norm, lambda: (half(16384, 4096), half(4096), half(4096))),
+    "rms_norm(x,w), bfloat16": (lambda a, w: F.rms_norm(a, (4096,), w), lambda: (half(16384, 4096), half(4096))),
+    "silu(g)*u, bfloat16": (lambda g, u: F.silu(g) * u, lambda: (half(16384, 4096), half(16384, 4096))),
+}
+WAYS = {"eager": None, "compiled": {}, "max-autotune": {"mode": "max-autotune-no-cudagraphs"}}
+
+
+def peer_round(ways):
+    """Milliseconds of each row, by way."""
+    result = {}
+    for name, (function, inputs) in ROWS.items():
+        made = inputs()
+        result[name] = {}
+        for way in WAYS:
+            run = ways[name, way]
+            result[name][way] = do_bench(lambda: run(*made), warmup=20, rep=60, return_mode="median")
+        del made
+        torch.cuda.empty_cache()
+    return result
+
+
+def stax_round(program):
+    lines = subprocess.run([program, "--json"], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    return {row["row"]: row for row in map(json.loads, lines)}
+
+
+def copy_of(f):
+    """The same function with code of its own, which is what PyTorch keeps compiled shapes and options by."""
+    return types.FunctionType(f.__code__.replace(), f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+
+
+def prepared():
+    """Functions by row and way, each compiled by itself and for its sizes."""
+    ways = {}
+    for name, (function, _) in ROWS.items():
+        for way, options in WAYS.items():
+            ways[name, way] = function if options is None else torch.compile(copy_of(function), dynamic=False, **options)
+    return ways
+
+
+def main(program):
+    ways, peers, ours = prepared(), [], []
+    for _ in range(ROUNDS):
+        peers.append(peer_round(ways))
+        ours.append(stax_round(program))
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; ms, medians of {ROUNDS} rounds")
+    print("| | Stax | TB/s | " + " | ".join(WAYS) + " | ratio |")
+    print("| --- |" + " ---: |" * (len(WAYS) + 3))
+    ratios = []
+    for name in ours[0]:
+        ms = statistics.median(o[name]["ms"] for o in ours)
+        cells = [f"{ms:.4f}", f"{ours[0][name]['bytes'] / ms * 1e-9:.2f}"]
+        if name in ROWS:
+            times = [statistics.median(p[name][way] for p in peers) for way in WAYS]
+            ratios.append(min(times) / ms)
+            cells += [f"{t:.4f}" for t in times] + [f"{ratios[-1]:.3f}"]
+        print(f"| {name} | " + " | ".join(cells + [""] * (len(WAYS) + 3 - len(cells))) + " |")
+    geometric = math.exp(statistics.mean(map(math.log, ratios)))
+    print(f"lowest ratio {min(ratios):.3f}, geometric mean {geometric:.3f}")
+    missing = set(ROWS) - set(ours[0])
+    if missing:
+        sys.exit(f"gpu_peers: bench_gpu has no rows {sorted(missing)}")
+
+
+main(sys.argv[1])
