@@ -25,7 +25,7 @@ def _wrap(function):
         like = next(a for a in args if isinstance(a, tl.tensor))
         arrays = np.broadcast_arrays(*(_array(a) for a in args))
         with np.errstate(all="ignore"):
-            data = np.asarray(function(*arrays)).astype(arrays[0].dtype)
+            data = np.asarray(function(*arrays)).astype(_array(like).dtype)
         return _block(data, like)
 
     return apply
@@ -97,6 +97,7 @@ lgamma = _wrap(_guarded(_lgamma))
 cyl_bessel_i0 = _wrap(_wide(np.i0))
 sqrt = _wrap(np.sqrt)
 rsqrt = _wrap(lambda x: 1 / np.sqrt(x.astype(np.float64)))
+fast_dividef = _wrap(lambda a, b: a / b)
 floor = _wrap(np.floor)
 ceil = _wrap(np.ceil)
 trunc = _wrap(np.trunc)

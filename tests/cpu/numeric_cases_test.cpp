@@ -135,6 +135,34 @@ TEST(NumericCases, SigmoidIsAccurateOverItsRange) {
   });
 }
 
+/// `want` at every number of a half type between -30 and 30: to half a unit, and a little more where float32
+/// rounds sums that cancel.
+void check_every_half(const std::function<Tensor(const Tensor&)>& f, double (*want)(double)) {
+  for_each_mode([&](const Mode& run) {
+    for (const DType dtype : {kFloat16, kBFloat16}) {
+      SCOPED_TRACE(name(dtype));
+      const Tensor x = arange(65536, kInt32).to(kInt16).view(dtype);
+      const Numbers inputs = numbers(x),
+                    got = numbers(run([&](const Tensors&t) { return Tensors{f(t[0])}; }, {x})[0]);
+      const double unit = dtype == kFloat16 ? 0x1p-11 : 0x1p-8;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (!(std::abs(inputs[i]) <= 30)) continue;
+        const double expected = want(inputs[i]);
+        ASSERT_NEAR(got[i], expected, 1.5 * unit * std::abs(expected) + 1e-6) << "at " << inputs[i];
+      }
+    }
+  });
+}
+
+TEST(NumericCases, ActivationsOfEveryHalf) {
+  check_every_half([](const Tensor& x) { return gelu(x); },
+                   [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); });
+  check_every_half(
+      [](const Tensor& x) { return gelu(x, "tanh"); },
+      [](double x) { return x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); });
+  check_every_half([](const Tensor& x) { return silu(x); }, [](double x) { return x / (1 + std::exp(-x)); });
+}
+
 TEST(NumericCases, AConstantThatIsNaNCompiles) {
   for_each_mode([](const Mode& run) {
     const Tensors got = run(

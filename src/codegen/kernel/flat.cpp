@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "codegen/kernel/half_results.h"
 #include "codegen/kernel/online_softmax.h"
 #include "loops/analysis.h"
 #include "support/check.h"
@@ -256,6 +257,8 @@ void analyse(FlatGroup& flat) {
 FlatGroup flatten(const loops::Program& program, const schedule::Group& group, FlattenOptions options) {
   FlatGroup flat = Flattener(program, group, options).run();
   if (options.merge_softmax) merge_softmax(flat);
+  flat.relaxed.assign(flat.body.size(), false);
+  if (options.relax_half) relax_half_results(flat, program);
   analyse(flat);
   return flat;
 }

@@ -18,6 +18,7 @@ struct FlatGroup {
   /// that must be over. A reduce instruction runs in pass `ready - 1`; a scan in pass `ready`.
   std::vector<int32_t> ready;
   std::vector<int32_t> node;  // position in Program::nodes, for check_index
+  std::vector<bool> relaxed;  // may be off by a small part of a half type's rounding: relax_half_results()
   int32_t passes = 0;         // over the reduction range
   bool has_scan = false, has_atomic = false;
 };
@@ -28,6 +29,7 @@ struct FlattenOptions {
   bool multiply_by_reciprocal = false;  // the same without its correction
   bool take_apart = true;      // Welford reductions become two sums, (m, sum of exp) a maximum and a sum
   bool merge_softmax = false;  // a maximum and a sum of exponentials become (m, sum of exp): one pass
+  bool relax_half = false;     // what is rounded to a half type anyway is computed to little more
 };
 
 /// Flattens `group`. Loads of what an earlier member stored become the stored value, rounded to the buffer's

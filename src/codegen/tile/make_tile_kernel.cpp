@@ -189,7 +189,8 @@ class TileBuilder {
                        .dtype = inst.dtype,
                        .from = inst.op == OpCode::where ? inst.dtype : flat_.body[inst.args[0]].dtype,
                        .args = std::move(args),
-                       .along = along_[id]});
+                       .along = along_[id],
+                       .relaxed = flat_.relaxed[id]});
   }
 
   void emit_leaf(ValueId id) {
@@ -551,7 +552,7 @@ KernelInfo info_of(const TileKernel& kernel) {
 TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group& group,
                             const schedule::Target& target, int32_t number, const Sizes& sizes) {
   Chooser chooser(sizes);
-  FlattenOptions options{.divide_by_reciprocal = false};
+  FlattenOptions options{.divide_by_reciprocal = false, .relax_half = true};
   FlatGroup flat = flatten(program, group, options);
   TileKernel kernel;
   kernel.hint = reduction_hint(group, flat);

@@ -342,7 +342,7 @@ class TritonPrinter {
         load(s);
         return;
       case TileAction::compute:
-        line("{} = {}", var(s.out), spell_triton(s.op, s.dtype, s.from, vars(s.args)));
+        line("{} = {}", var(s.out), spell_triton(s.op, s.dtype, s.from, vars(s.args), s.relaxed));
         return;
       case TileAction::check:
         check(s);

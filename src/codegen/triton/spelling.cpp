@@ -67,7 +67,7 @@ constexpr Row kRows[] = {
     LIBDEVICE(erfinv),
     LIBDEVICE(lgamma),
     HELPER(digamma),
-    {OpCode::i0, "libdevice.cyl_bessel_i0($0)", "libdevice.cyl_bessel_i0($0)", kNone, kNone},
+    HELPER(i0),
     {OpCode::floor, "libdevice.floor($0)", "libdevice.floor($0)", "$0", "$0"},
     {OpCode::ceil, "libdevice.ceil($0)", "libdevice.ceil($0)", "$0", "$0"},
     {OpCode::trunc, "libdevice.trunc($0)", "libdevice.trunc($0)", "$0", "$0"},
@@ -125,6 +125,17 @@ constexpr Row kRows[] = {
 #undef LIBDEVICE_2
 #undef HELPER
 #undef COMPARE
+
+/// Functions of float32 that cost less where only a half type's digits are asked for.
+struct RelaxedRow {
+  OpCode op;
+  const char* f32;
+};
+constexpr RelaxedRow kRelaxed[] = {{OpCode::exp, "tl.exp($0)"},
+                                   {OpCode::reciprocal, "(1.0 / $0)"},
+                                   {OpCode::div, "($0 / $1)"},
+                                   {OpCode::sigmoid, "triton_helpers.sigmoid_relaxed($0)"},
+                                   {OpCode::erfc, "triton_helpers.erfc_relaxed($0)"}};
 
 constexpr TritonFold kFolds[] = {
     {OpCode::reduce_sum, "($A + $0)", "tl.sum($0, $d)"},
@@ -185,9 +196,15 @@ std::string triton_constant(DType dtype, Constant constant) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
-std::string spell_triton(OpCode op, DType dtype, DType from, const std::vector<std::string>& args) {
+std::string spell_triton(OpCode op, DType dtype, DType from, const std::vector<std::string>& args,
+                         bool relaxed) {
   if (op == OpCode::cast) return spell_cast(dtype, from, args.at(0));
   if (op == OpCode::bitcast) return fmt::format("{}.to({}, bitcast=True)", args.at(0), triton_dtype(dtype));
+  const auto filled = [&](const char* pattern) {
+    return fill_pattern(pattern, [&](char c) { return args.at(static_cast<size_t>(c - '0')); });
+  };
+  for (const RelaxedRow& row : kRelaxed)
+    if (relaxed && row.op == op && from == DType::float32) return filled(row.f32);
   for (const Row& row : kRows) {
     if (row.op != op) continue;
     const char* pattern = from == DType::boolean    ? row.bools
@@ -195,7 +212,7 @@ std::string spell_triton(OpCode op, DType dtype, DType from, const std::vector<s
                           : is_floating_point(from) ? row.f32
                                                     : row.integers;
     STAX_ASSERT(pattern != kNone, "{} does not exist for {}", loops::info(op).name, name(from));
-    return fill_pattern(pattern, [&](char c) { return args.at(static_cast<size_t>(c - '0')); });
+    return filled(pattern);
   }
   STAX_ASSERT(false, "{} is not a function of values", loops::info(op).name);
 }

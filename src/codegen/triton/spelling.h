@@ -14,8 +14,10 @@ std::string triton_dtype(DType dtype);
 /// A constant as Python: 2.0, float("-inf"), 7, True.
 std::string triton_constant(DType dtype, loops::Constant constant);
 
-/// The expression that computes a pointwise instruction; `from` is the dtype of the operands.
-std::string spell_triton(loops::OpCode op, DType dtype, DType from, const std::vector<std::string>& args);
+/// The expression that computes a pointwise instruction; `from` is the dtype of the operands. A `relaxed` one
+/// is off, relatively, by at most a small part of float16's rounding.
+std::string spell_triton(loops::OpCode op, DType dtype, DType from, const std::vector<std::string>& args,
+                         bool relaxed = false);
 
 /// How a reduction is spelled; $0, $1, ... are blocks or accumulators.
 struct TritonFold {

@@ -1,0 +1,156 @@
+#include "codegen/kernel/half_results.h"
+
+#include <algorithm>
+
+namespace stax::codegen {
+namespace {
+
+using loops::Body;
+using loops::BodyBuilder;
+using loops::Inst;
+using loops::OpCode;
+using loops::OpKind;
+using loops::ValueId;
+
+/// Instructions whose result is off, relatively, by no more than the sum of what their operands are off by.
+/// tanh, erf, atan and asinh: |x f'(x) / f(x)| <= 1 everywhere.
+constexpr OpCode kPassing[] = {
+    OpCode::abs,   OpCode::neg,  OpCode::reciprocal, OpCode::relu,    OpCode::sqrt,       OpCode::rsqrt,
+    OpCode::mul,   OpCode::div,  OpCode::maximum,    OpCode::minimum, OpCode::fmax,       OpCode::fmin,
+    OpCode::tanh,  OpCode::erf,  OpCode::atan,       OpCode::asinh,   OpCode::reduce_max, OpCode::reduce_min,
+    OpCode::where, OpCode::cast, OpCode::div_relaxed};
+/// The same where no operand is negative.
+constexpr OpCode kPassingUnsigned[] = {OpCode::add, OpCode::reduce_sum, OpCode::log1p};
+/// Never negative, whatever the operands are.
+constexpr OpCode kUnsigned[] = {OpCode::abs, OpCode::relu, OpCode::sqrt,    OpCode::rsqrt,
+                                OpCode::exp, OpCode::exp2, OpCode::sigmoid, OpCode::erfc};
+/// Not negative where the operands are not.
+constexpr OpCode kKeepsSign[] = {
+    OpCode::add,        OpCode::mul,        OpCode::div,  OpCode::div_relaxed, OpCode::reciprocal,
+    OpCode::maximum,    OpCode::minimum,    OpCode::fmax, OpCode::fmin,        OpCode::reduce_sum,
+    OpCode::reduce_max, OpCode::reduce_min, OpCode::tanh, OpCode::erf,         OpCode::to_bfloat16,
+    OpCode::to_float16, OpCode::log1p,      OpCode::cast};
+
+bool is_one_of(std::span<const OpCode> list, OpCode op) {
+  return std::ranges::find(list, op) != list.end();
+}
+
+bool rounds_to_half(OpCode op) {
+  return op == OpCode::to_float16 || op == OpCode::to_bfloat16;
+}
+
+/// Values that are not negative, or NaN.
+std::vector<bool> unsigned_values(const Body& body) {
+  std::vector<bool> known(body.size());
+  for (size_t i = 0; i < body.size(); ++i) {
+    const Inst& inst = body[i];
+    const auto operands = [&](size_t first) {
+      return std::all_of(inst.args.begin() + static_cast<int64_t>(first), inst.args.end(),
+                         [&](ValueId a) { return known[a] && is_floating_point(body[a].dtype); });
+    };
+    if (inst.op == OpCode::constant)
+      known[i] = is_floating_point(inst.dtype) && inst.constant.as_double() >= 0;
+    else if (inst.op == OpCode::where)
+      known[i] = operands(1);
+    else if (inst.op == OpCode::mul && inst.args[0] == inst.args[1])
+      known[i] = is_floating_point(inst.dtype);
+    else
+      known[i] = is_floating_point(inst.dtype) &&
+                 (is_one_of(kUnsigned, inst.op) || (is_one_of(kKeepsSign, inst.op) && operands(0)));
+  }
+  return known;
+}
+
+/// Which values are used only where a relative error does no harm.
+std::vector<bool> relaxed_values(const Body& body, const loops::Program& program) {
+  const std::vector<bool> positive = unsigned_values(body);
+  std::vector<bool> used(body.size()), strict(body.size());
+  const auto use = [&](ValueId a, bool harmless) {
+    used[a] = true;
+    strict[a] = strict[a] || !harmless;
+  };
+  for (size_t i = body.size(); i-- > 0;) {
+    const Inst& inst = body[i];
+    const bool root = is_store(inst.op) || inst.op == OpCode::check_index;
+    if (!used[i] && !root) continue;
+    for (ValueId a : inst.indirect) use(a, false);
+    for (size_t k = 0; k < inst.args.size(); ++k) {
+      const ValueId a = inst.args[k];
+      bool harmless = false;
+      if (inst.op == OpCode::store)
+        harmless = k == 0 && is_half(program.buffers[inst.buffer].dtype);
+      else if (rounds_to_half(inst.op))
+        harmless = true;
+      else if (inst.op == OpCode::where && k == 0)
+        harmless = false;
+      else if (is_one_of(kPassing, inst.op))
+        harmless = !strict[i] && is_floating_point(inst.dtype);
+      else if (is_one_of(kPassingUnsigned, inst.op))
+        harmless = !strict[i] && std::ranges::all_of(inst.args, [&](ValueId b) { return positive[b]; });
+      use(a, harmless);
+    }
+  }
+  std::vector<bool> relaxed(body.size());
+  for (size_t i = 0; i < body.size(); ++i)
+    relaxed[i] = used[i] && !strict[i] && body[i].dtype == DType::float32;
+  return relaxed;
+}
+
+bool is_one(const Inst& inst) {
+  return inst.op == OpCode::constant && inst.constant.as_double() == 1;
+}
+
+/// The operand of 1 + f(z) that is f(z) for f = erf or tanh, read by nothing else; -1: the sum is none of
+/// these.
+ValueId centred_function(const Body& body, const std::vector<int32_t>& uses, const Inst& sum) {
+  if (sum.op != OpCode::add) return -1;
+  for (size_t k = 0; k < 2; ++k) {
+    const ValueId f = sum.args[k];
+    const bool known = body[f].op == OpCode::erf || body[f].op == OpCode::tanh;
+    if (known && uses[f] == 1 && is_one(body[sum.args[1 - k]])) return f;
+  }
+  return -1;
+}
+
+ValueId without_cancellation(BodyBuilder& builder, OpCode function, ValueId z) {
+  if (function == OpCode::erf) return builder.unary(OpCode::erfc, builder.unary(OpCode::neg, z));
+  const ValueId two = builder.constant(builder.dtype(z), 2.0);
+  const ValueId half = builder.unary(OpCode::sigmoid, builder.binary(OpCode::mul, z, two));
+  return builder.binary(OpCode::mul, half, two);
+}
+
+void rewrite_sums(FlatGroup& flat, const std::vector<bool>& relaxed) {
+  std::vector<int32_t> uses(flat.body.size());
+  for (const Inst& inst : flat.body) {
+    for (ValueId a : inst.args) ++uses[a];
+    for (ValueId a : inst.indirect) ++uses[a];
+  }
+  BodyBuilder builder;
+  std::vector<ValueId> moved(flat.body.size(), -1);
+  std::vector<int32_t> node;
+  for (size_t i = 0; i < flat.body.size(); ++i) {
+    Inst inst = flat.body[i];
+    const ValueId f = relaxed[i] ? centred_function(flat.body, uses, inst) : -1;
+    if (f >= 0) {
+      moved[i] = without_cancellation(builder, flat.body[f].op, moved[flat.body[f].args[0]]);
+    } else {
+      for (ValueId& a : inst.args) a = moved[a];
+      for (ValueId& a : inst.indirect) a = moved[a];
+      moved[i] = builder.add(std::move(inst));
+    }
+    node.resize(builder.body().size(), -1);
+    node[static_cast<size_t>(moved[i])] = std::max(node[static_cast<size_t>(moved[i])], flat.node[i]);
+  }
+  flat.body = builder.take();
+  flat.node = std::move(node);
+}
+
+}  // namespace
+
+void relax_half_results(FlatGroup& flat, const loops::Program& program) {
+  const std::vector<bool> relaxed = relaxed_values(flat.body, program);
+  if (std::ranges::find(relaxed, true) != relaxed.end()) rewrite_sums(flat, relaxed);
+  flat.relaxed = relaxed_values(flat.body, program);
+}
+
+}  // namespace stax::codegen
