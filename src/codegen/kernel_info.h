@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,12 @@ struct KernelStatus {
   long flag = 0;
 };
 
+/// What a runner lays out for its launches and keeps from one to the next.
+class LaunchBlock {
+ public:
+  virtual ~LaunchBlock() = default;
+};
+
 /// A launch of a kernel that is not machine code of this processor.
 struct KernelCall {
   std::span<void* const> buffers;            // to element 0 of KernelInfo::buffers
@@ -46,6 +53,9 @@ struct KernelCall {
   std::span<const long> sizes;            // values of KernelInfo::symbols
   std::span<const long> extents;          // values of KernelInfo::extents
   std::function<int64_t(Expr)> evaluate;  // for the sizes of the call
+  /// Where given: empty at first, then what the runner left there at the last launch with it, which came from
+  /// the same kernel of the same plan. One launch at a time uses it.
+  std::unique_ptr<LaunchBlock>* block = nullptr;
 };
 
 /// Runs such a kernel to its end.

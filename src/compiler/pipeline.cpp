@@ -70,19 +70,40 @@ void emit_cpu(Stages& stages, const schedule::Target& target, const Sizes& sizes
   }
 }
 
+bool likely_even(const codegen::KernelInfo& info, const Sizes& sizes) {
+  bool any = !info.symbols.empty();
+  const auto is_even = [&](Expr e) {
+    any = any || !e.is_constant();
+    return e.is_constant() || sizes.likely(e) % 16 == 0;
+  };
+  const bool even = std::ranges::all_of(info.extents, is_even) &&
+                    std::ranges::all_of(info.symbols, [&](Symbol s) { return is_even(Expr(s)); });
+  return any && even;
+}
+
 void emit_cuda(Stages& stages, const schedule::Target& target, const Sizes& sizes) {
+  size_t forms = kMostForms;
+  int32_t number = 0;
   for (const schedule::Group& group : stages.schedule.groups) {
     if (group.external) continue;
-    const auto number = static_cast<int32_t>(stages.tiles.size());
-    stages.tiles.push_back(codegen::make_tile_kernel(stages.program, group, target, number, sizes));
-    stages.sources.push_back(codegen::print_triton(stages.tiles.back()));
-    codegen::KernelInfo info = codegen::info_of(stages.tiles.back());
-    bool even = true;
-    const auto is_even = [&](Expr e) { return e.is_constant() || sizes.likely(e) % 16 == 0; };
-    for (const Expr& extent : info.extents) even = even && is_even(extent);
-    for (Symbol s : info.symbols) even = even && is_even(Expr(s));
-    stages.even.push_back(even ? 1 : 0);
-    stages.infos.push_back(std::move(info));
+    const size_t most = 1 + std::min(forms, kMostFormsOfOne);
+    bool found = false;  // the form that the example's sizes take
+    for (codegen::TileKernel& tile :
+         codegen::make_tile_kernels(stages.program, group, target, number, sizes, most)) {
+      codegen::KernelInfo info = codegen::info_of(tile);
+      if (!info.when.empty()) --forms;
+      const bool fits = std::ranges::all_of(info.when, [&](const Condition& c) {
+        return holds(c.relation, sizes.likely(c.left), sizes.likely(c.right));
+      });
+      stages.first.push_back(!fits || found             ? FirstUse::later
+                             : likely_even(info, sizes) ? FirstUse::even
+                                                        : FirstUse::aligned);
+      found = found || fits;
+      stages.sources.push_back(codegen::print_triton(tile));
+      stages.infos.push_back(std::move(info));
+      stages.tiles.push_back(std::move(tile));
+    }
+    ++number;
   }
 }
 
@@ -150,13 +171,18 @@ std::vector<std::shared_ptr<tuning::TunedKernel>> cuda_kernels(const Stages& sta
   return kernels;
 }
 
-/// That which the first call will likely need.
-runtime::CudaVariant first_variant(const Stages& stages, size_t kernel) {
-  const bool sizes =
-      std::ranges::any_of(stages.tiles[kernel].axes,
-                          [](const codegen::TileAxis& axis) { return !axis.numel.is_constant(); }) ||
-      !stages.tiles[kernel].symbols.empty();
-  return sizes && stages.even[kernel] ? runtime::CudaVariant::even : runtime::CudaVariant::aligned;
+/// What the first call will likely need of a kernel.
+std::vector<runtime::TritonRequest> first_requests(const Stages& stages, size_t kernel,
+                                                   const tuning::TunedKernel& tuned) {
+  switch (stages.first[kernel]) {
+    case FirstUse::later:
+      return {};
+    case FirstUse::aligned:
+      return tuned.requests(runtime::CudaVariant::aligned);
+    case FirstUse::even:
+      return tuned.requests(runtime::CudaVariant::even);
+  }
+  return {};
 }
 
 std::vector<runtime::TritonOutcome> compile_for_gpu(const std::vector<runtime::TritonRequest>& requests) {
@@ -189,7 +215,7 @@ std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages, const st
   std::vector<runtime::TritonRequest> requests;
   std::vector<size_t> kernel_of;
   for (size_t k = 0; k < kernels.size(); ++k) {
-    for (runtime::TritonRequest& r : kernels[k]->requests(first_variant(stages, k))) {
+    for (runtime::TritonRequest& r : first_requests(stages, k, *kernels[k])) {
       requests.push_back(std::move(r));
       kernel_of.push_back(k);
     }
@@ -205,7 +231,7 @@ std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages, const st
       if (!outcomes[r].kernel) errors[kernel_of[r]] = outcomes[r].error;
     }
     for (size_t k = 0; k < kernels.size(); ++k)
-      if (!compiled[k]) throw_runtime_error(errors[k]);
+      if (!compiled[k] && !errors[k].empty()) throw_runtime_error(errors[k]);
   }
   set_products(plan, stages.device.index, tuning);
   runtime::Machine on_gpu = machine();
@@ -233,7 +259,7 @@ void compile_ahead(std::span<Stages* const> programs) {
     if (stages->device == kCPU || stages->tiles.empty()) continue;
     const auto kernels = cuda_kernels(*stages, plan_of(*stages), "none");
     for (size_t k = 0; k < kernels.size(); ++k)
-      for (runtime::TritonRequest& r : kernels[k]->requests(first_variant(*stages, k)))
+      for (runtime::TritonRequest& r : first_requests(*stages, k, *kernels[k]))
         requests.push_back(std::move(r));
   }
   if (requests.empty()) return;
@@ -302,7 +328,7 @@ Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& opti
     stages.fallback = error.what();
     stages.kernels.clear();
     stages.tiles.clear();
-    stages.even.clear();
+    stages.first.clear();
     stages.sources.clear();
     stages.infos.clear();
     stages.source_of.clear();

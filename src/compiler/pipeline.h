@@ -38,6 +38,13 @@ struct PipelineOptions {
   std::string tuning = "none";
 };
 
+/// What the first call will likely need of a kernel for a GPU.
+enum class FirstUse : uint8_t {
+  later,    // nothing: another form is launched
+  aligned,  // its variants for pointers that are multiples of 16, and
+  even,     // for sizes that are, too
+};
+
 /// What each stage made of one graph.
 struct Stages {
   graph::Graph captured;  // before the passes
@@ -48,13 +55,13 @@ struct Stages {
   std::vector<Choice> choices;  // of lowering, that depend on sizes
   std::vector<codegen::Kernel>
       kernels;  // of the groups that are not external, one or several each, for a CPU
-  std::vector<codegen::TileKernel> tiles;  // one each for a GPU
+  std::vector<codegen::TileKernel> tiles;  // the same for a GPU
   std::vector<std::string> sources;        // one for each run of the host compiler
   std::vector<codegen::KernelInfo> infos;  // parallel to kernels
   std::vector<int32_t> source_of;          // parallel to kernels: position in sources
   std::string target;                      // "cpu:x86-64-v4"
   Device device;                           // what it runs on
-  std::vector<char> even;                  // parallel to tiles: its sizes are likely multiples of 16
+  std::vector<FirstUse> first;             // parallel to tiles
   std::string fallback;  // why the program runs in the reference executor; empty: it does not
   double stax_seconds = 0, host_seconds = 0;
 };

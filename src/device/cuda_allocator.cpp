@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -35,22 +36,39 @@ struct CudaAllocator::State {
   mutable std::mutex mutex;
   Stats stats;
   std::unordered_map<void*, Block> used;
+  std::unordered_map<void*, Block>::node_type spare;  // so that most calls need no memory of the host
   std::map<std::pair<CudaStreamHandle, int64_t>, std::vector<void*>> kept;
 
   /// A kept block for the stream, at most an eighth larger than asked for.
   void* take(CudaStreamHandle stream, int64_t bytes) {
-    auto at = kept.lower_bound({stream, bytes});
-    if (at == kept.end() || at->first.first != stream || at->first.second > bytes + bytes / 8) return nullptr;
-    void* block = at->second.back();
-    at->second.pop_back();
-    const int64_t size = at->first.second;
-    if (at->second.empty()) kept.erase(at);
-    hand_out(block, {size, stream});
-    return block;
+    for (auto at = kept.lower_bound({stream, bytes}); at != kept.end(); ++at) {
+      if (at->first.first != stream || at->first.second > bytes + bytes / 8) return nullptr;
+      if (at->second.empty()) continue;
+      void* block = at->second.back();
+      hand_out(block, {at->first.second, stream});
+      at->second.pop_back();
+      return block;
+    }
+    return nullptr;
   }
   void hand_out(void* block, const Block& what) {
-    used.emplace(block, what);
+    if (spare.empty()) {
+      used.emplace(block, what);
+    } else {
+      spare.key() = block;
+      spare.mapped() = what;
+      used.insert(std::move(spare));
+    }
     stats.in_use_bytes += what.bytes;
+  }
+  /// What was known of a block that comes back.
+  std::optional<Block> take_back(void* block) {
+    const auto at = used.find(block);
+    if (at == used.end()) return std::nullopt;
+    const Block what = at->second;
+    spare = used.extract(at);
+    stats.in_use_bytes -= what.bytes;
+    return what;
   }
   /// The driver waits for the work that uses a block before it takes the block back.
   void release_kept() {
@@ -133,16 +151,13 @@ std::string CudaAllocator::shortage(int64_t bytes) const {
 void CudaAllocator::deallocate(void* block, int64_t) noexcept {
   if (block == nullptr) return;
   const std::lock_guard lock(state_->mutex);
-  const auto at = state_->used.find(block);
-  if (at == state_->used.end()) return;
-  const State::Block what = at->second;
-  state_->used.erase(at);
-  state_->stats.in_use_bytes -= what.bytes;
+  const auto what = state_->take_back(block);
+  if (!what) return;
   try {
-    state_->kept[{what.stream, what.bytes}].push_back(block);
+    state_->kept[{what->stream, what->bytes}].push_back(block);
   } catch (const std::bad_alloc&) {
     cuda_driver().cuMemFree_v2(reinterpret_cast<CudaAddress>(block));
-    state_->stats.reserved_bytes -= what.bytes;
+    state_->stats.reserved_bytes -= what->bytes;
   }
 }
 

@@ -38,6 +38,7 @@ CudaProperties properties_of(CudaDeviceId id) {
   p.threads_each = attribute(kCudaThreadsEach);
   p.cache_bytes = attribute(kCudaL2Bytes);
   p.shared_bytes = attribute(kCudaSharedOptIn);
+  for (int32_t d = 0; d < 3; ++d) p.grid_blocks[d] = attribute(kCudaGridX + d);
   size_t bytes = 0;
   STAX_CUDA(cuDeviceTotalMem_v2, &bytes, id);
   p.total_bytes = static_cast<int64_t>(bytes);

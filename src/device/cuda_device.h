@@ -11,12 +11,13 @@ namespace stax::device {
 
 struct CudaProperties {
   std::string name;
-  int32_t capability = 0;    // 90 for sm_90
-  int32_t processors = 0;    // multiprocessors
-  int32_t threads_each = 0;  // that one multiprocessor holds
-  int64_t cache_bytes = 0;   // L2
-  int64_t shared_bytes = 0;  // of a block of threads, at most
-  int64_t total_bytes = 0;   // of memory
+  int32_t capability = 0;       // 90 for sm_90
+  int32_t processors = 0;       // multiprocessors
+  int32_t threads_each = 0;     // that one multiprocessor holds
+  int64_t cache_bytes = 0;      // L2
+  int64_t shared_bytes = 0;     // of a block of threads, at most
+  int64_t total_bytes = 0;      // of memory
+  int64_t grid_blocks[3] = {};  // along x, y and z of a grid, at most
 };
 
 /// Devices of this machine; 0 without a driver (cuda_problem() says why).

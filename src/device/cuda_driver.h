@@ -73,7 +73,7 @@ inline constexpr CudaResult kCudaSuccess = 0, kCudaOutOfMemory = 2, kCudaDeiniti
                             kCudaNoDevice = 100, kCudaNotReady = 600;
 
 // Attributes of devices and functions, and flags.
-inline constexpr int32_t kCudaMultiprocessors = 16, kCudaThreadsEach = 39, kCudaL2Bytes = 38,
+inline constexpr int32_t kCudaGridX = 5, kCudaMultiprocessors = 16, kCudaThreadsEach = 39, kCudaL2Bytes = 38,
                          kCudaCapabilityMajor = 75, kCudaCapabilityMinor = 76, kCudaSharedOptIn = 97,
                          kCudaFunctionSharedBytes = 8;
 inline constexpr uint32_t kCudaStreamNonBlocking = 1, kCudaEventDisableTiming = 2;

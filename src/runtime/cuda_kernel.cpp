@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "codegen/triton/printer.h"
 #include "device/cuda_allocator.h"
 #include "runtime/index_error.h"
 #include "support/check.h"
@@ -19,8 +20,8 @@ namespace {
 constexpr int64_t kEven = 16;
 /// The driver takes 4 KiB of arguments.
 constexpr size_t kMostArguments = 512;
-constexpr int64_t kMostBlocks[] = {2147483647, 65535, 65535};  // of a grid: x, y, z
 constexpr int32_t kStaticShared = 48 << 10;  // that a kernel may use without being asked for
+constexpr size_t kScratchPointers = 2;       // at most, behind the other arguments
 
 std::string_view prefix_of(TileAxisKind kind) {
   constexpr std::string_view kPrefixes[] = {"z", "y", "x", "r0_"};
@@ -33,6 +34,20 @@ int64_t block_of(const TileAxis& axis, const codegen::LaunchConfig& config) {
   for (const auto& [name, size] : config.blocks)
     if (name == kBlocks[static_cast<size_t>(axis.kind)]) return size;
   STAX_ASSERT(false, "no block size for axis {}", prefix_of(axis.kind));
+}
+
+size_t slot_of(CudaVariant variant, bool folded) {
+  return static_cast<size_t>(variant) + (folded ? kCudaVariants : 0);
+}
+
+/// The most special variant where pointers are multiples of 16.
+CudaVariant variant_of_sizes(const KernelCall& call, const std::vector<char>& symbolic, bool any) {
+  if (!any) return CudaVariant::aligned;
+  long rest = 0;
+  for (long size : call.sizes) rest |= size;
+  for (size_t k = 0; k < call.extents.size(); ++k)
+    if (symbolic[k]) rest |= call.extents[k];
+  return rest % kEven == 0 ? CudaVariant::even : CudaVariant::aligned;
 }
 
 /// Functions of machine code that was loaded before, by device and code: equal kernels share them.
@@ -117,15 +132,14 @@ CudaKernel::CudaKernel(TritonCompiler& compiler, const codegen::TileKernel& kern
                        codegen::LaunchConfig config, std::string source, int32_t device,
                        std::shared_ptr<CudaStatus> status)
     : compiler_(compiler),
-      name_(kernel.name),
+      kernel_(kernel),
       source_(std::move(source)),
       config_(std::move(config)),
-      wide_index_(kernel.wide_index),
       device_(device),
       capability_(device::cuda_properties(device).capability),
-      status_(std::move(status)),
-      scalars_(kernel.scalars.size()) {
-  STAX_ASSERT(kernel.checks == (status_ != nullptr), "kernel {} checks indices without a status", name_);
+      status_(std::move(status)) {
+  STAX_ASSERT(kernel.checks == (status_ != nullptr), "kernel {} checks indices without a status",
+              kernel.name);
   for (const codegen::TilePointer& p : kernel.pointers) pointers_.push_back(p.name);
   if (kernel.checks) pointers_.emplace_back("status");
   for (size_t k = 0; k < kernel.symbols.size(); ++k) sizes_.push_back(fmt::format("ks{}", k));
@@ -140,21 +154,27 @@ CudaKernel::CudaKernel(TritonCompiler& compiler, const codegen::TileKernel& kern
   }
 }
 
-TritonRequest CudaKernel::request(CudaVariant variant) const {
-  TritonRequest request{source_, name_, capability_, config_, wide_index_, {}};
+TritonRequest CudaKernel::request(CudaVariant variant, bool folded) const {
+  TritonRequest request{source_, kernel_.name, capability_, config_, kernel_.wide_index, {}};
+  if (folded) {
+    codegen::TileKernel kernel = kernel_;
+    kernel.folded = true;
+    request.source = codegen::print_triton(kernel);
+  }
   if (variant != CudaVariant::general) request.divisible = pointers_;
   if (variant == CudaVariant::even)
     request.divisible.insert(request.divisible.end(), sizes_.begin(), sizes_.end());
   return request;
 }
 
-void CudaKernel::load(CudaVariant variant, std::shared_ptr<const CompiledTriton> compiled) const {
+void CudaKernel::load(CudaVariant variant, std::shared_ptr<const CompiledTriton> compiled,
+                      bool folded) const {
   auto loaded = std::make_unique<Loaded>();
-  loaded->function = load_function(device_, *compiled, name_);
+  loaded->function = load_function(device_, *compiled, kernel_.name);
   loaded->code = std::move(compiled);
   const Loaded* none = nullptr;
-  if (variants_[static_cast<size_t>(variant)].compare_exchange_strong(none, loaded.get(),
-                                                                      std::memory_order_acq_rel))
+  if (variants_[slot_of(variant, folded)].compare_exchange_strong(none, loaded.get(),
+                                                                  std::memory_order_acq_rel))
     loaded.release();
 }
 
@@ -162,14 +182,14 @@ CudaKernel::~CudaKernel() {
   for (auto& variant : variants_) delete variant.load();
 }
 
-const CudaKernel::Loaded& CudaKernel::loaded(CudaVariant variant) const {
-  const auto& slot = variants_[static_cast<size_t>(variant)];
+const CudaKernel::Loaded& CudaKernel::loaded(CudaVariant variant, bool folded) const {
+  const auto& slot = variants_[slot_of(variant, folded)];
   const Loaded* found = slot.load(std::memory_order_acquire);
   if (found == nullptr) {
     const std::lock_guard lock(mutex_);
     found = slot.load(std::memory_order_acquire);
     if (found == nullptr) {
-      load(variant, compiler_.compile(request(variant)));
+      load(variant, compiler_.compile(request(variant, folded)), folded);
       found = slot.load(std::memory_order_acquire);
     }
   }
@@ -179,68 +199,117 @@ const CudaKernel::Loaded& CudaKernel::loaded(CudaVariant variant) const {
 CudaVariant CudaKernel::variant_for(const KernelCall& call) const {
   uintptr_t bits = 0;
   for (void* buffer : call.buffers) bits |= reinterpret_cast<uintptr_t>(buffer);
-  if (bits % kEven != 0) return CudaVariant::general;
-  if (sizes_.empty()) return CudaVariant::aligned;
-  long rest = 0;
-  for (long size : call.sizes) rest |= size;
-  for (size_t k = 0; k < call.extents.size(); ++k)
-    if (symbolic_[k]) rest |= call.extents[k];
-  return rest % kEven == 0 ? CudaVariant::even : CudaVariant::aligned;
+  return bits % kEven != 0 ? CudaVariant::general : variant_of_sizes(call, symbolic_, !sizes_.empty());
+}
+
+/// Pointers, the status, numbers, sizes and extents, and scratch memory: 8 bytes for each, since of narrow
+/// sizes the driver takes the lower half.
+class CudaKernel::Block final : public codegen::LaunchBlock {
+ public:
+  explicit Block(const CudaKernel& kernel) : owner(kernel) {}
+
+  /// Whether it was laid out for these sizes, by that kernel.
+  bool serves(const CudaKernel& kernel, const KernelCall& call) const {
+    return &owner == &kernel && std::ranges::equal(call.sizes, sizes) &&
+           std::ranges::equal(call.extents, extents);
+  }
+
+  const CudaKernel& owner;
+  std::vector<long> sizes, extents;
+  uint32_t grid[3] = {1, 1, 1};
+  int64_t instances = 1;
+  bool folded = false;
+  CudaVariant best = CudaVariant::general, variant = CudaVariant::general;
+  const Loaded* loaded = nullptr;  // of `variant`
+  size_t count = 0;                // arguments before the scratch memory
+  std::vector<uint64_t> values;
+  std::vector<void*> arguments;  // to `values`
+};
+
+void CudaKernel::lay_out_grid(const KernelCall& call, Block& block) const {
+  int64_t blocks[3] = {1, 1, 1};
+  const int64_t* const most = device::cuda_properties(device_).grid_blocks;
+  for (size_t d = 0; d < grid_.size(); ++d) {
+    const auto [axis, size] = grid_[d];
+    if (axis >= 0) blocks[d] = (int64_t{call.extents[static_cast<size_t>(axis)]} + size - 1) / size;
+    const bool overflows = __builtin_mul_overflow(block.instances, blocks[d], &block.instances);
+    STAX_RUNTIME_CHECK(!overflows, "kernel {} would run more blocks than 64 bits count; split the tensors",
+                       kernel_.name);
+    block.folded = block.folded || blocks[d] > most[d];
+  }
+  if (block.folded) {
+    STAX_RUNTIME_CHECK(block.instances <= most[0],
+                       "kernel {} would run {} blocks ({} x {} x {}), and a grid has {} at most; split the "
+                       "tensors",
+                       kernel_.name, block.instances, blocks[0], blocks[1], blocks[2], most[0]);
+    block.grid[0] = static_cast<uint32_t>(block.instances);
+    return;
+  }
+  for (size_t d = 0; d < grid_.size(); ++d) block.grid[d] = static_cast<uint32_t>(blocks[d]);
+}
+
+void CudaKernel::lay_out(const KernelCall& call, Block& block) const {
+  block.sizes.assign(call.sizes.begin(), call.sizes.end());
+  block.extents.assign(call.extents.begin(), call.extents.end());
+  lay_out_grid(call, block);
+  block.best = variant_of_sizes(call, symbolic_, !sizes_.empty());
+  block.count = pointers_.size() + kernel_.scalars.size() + call.sizes.size() + call.extents.size();
+  STAX_ASSERT(block.count + kScratchPointers <= kMostArguments, "kernel {} has {} arguments, more than {}",
+              kernel_.name, block.count, kMostArguments);
+  block.values.assign(block.count + kScratchPointers, 0);
+  for (uint64_t& value : block.values) block.arguments.push_back(&value);
+  uint64_t* at = &block.values[pointers_.size() + kernel_.scalars.size()];
+  for (long size : call.sizes) *at++ = static_cast<uint64_t>(size);
+  for (long extent : call.extents) *at++ = static_cast<uint64_t>(extent);
+}
+
+void CudaKernel::launch(const KernelCall& call, Block& block) const {
+  device::use_cuda_device(device_);
+  const device::CudaStream stream = device::current_cuda_stream(device_);
+  uint64_t* at = block.values.data();
+  uint64_t bits = 0;
+  for (void* buffer : call.buffers) bits |= * at++ = reinterpret_cast<uint64_t>(buffer);
+  if (status_) *at++ = reinterpret_cast<uint64_t>(status_->memory_for(stream));
+  for (size_t k = 0; k < kernel_.scalars.size(); ++k) *at++ = call.scalars[k].bits;
+  const CudaVariant variant = bits % kEven != 0 ? CudaVariant::general : block.best;
+  if (block.loaded == nullptr || variant != block.variant) {
+    block.loaded = &loaded(variant, block.folded);
+    block.variant = variant;
+    STAX_ASSERT(block.count == block.loaded->code->arguments.size(),
+                "kernel {} was compiled with {} arguments, its launch has {}", kernel_.name,
+                block.loaded->code->arguments.size(), block.count);
+  }
+  const CompiledTriton& code = *block.loaded->code;
+  struct Scratch {
+    ~Scratch() {
+      if (data != nullptr) device::CudaAllocator::of(device).deallocate(data, 0);
+    }
+    int32_t device;
+    void* data = nullptr;
+  } global{device_}, profile{device_};
+  const auto allocate = [&](Scratch& scratch, int64_t bytes, size_t number) {
+    if (bytes > 0)
+      scratch.data = device::CudaAllocator::of(device_).allocate(bytes * block.instances, stream);
+    block.values[block.count + number] = reinterpret_cast<uint64_t>(scratch.data);
+  };
+  allocate(global, code.global_scratch_bytes, 0);
+  allocate(profile, code.profile_scratch_bytes, 1);
+  STAX_CUDA(cuLaunchKernel, block.loaded->function, block.grid[0], block.grid[1], block.grid[2],
+            static_cast<uint32_t>(32 * code.warps), 1, 1, static_cast<uint32_t>(code.shared_bytes),
+            stream.handle, block.arguments.data(), nullptr);
 }
 
 void CudaKernel::run(const KernelCall& call) const {
-  uint32_t grid[3] = {1, 1, 1};
-  int64_t instances = 1;
-  for (size_t d = 0; d < grid_.size(); ++d) {
-    const auto [axis, block] = grid_[d];
-    if (axis < 0) continue;
-    const int64_t blocks = (int64_t{call.extents[static_cast<size_t>(axis)]} + block - 1) / block;
-    if (blocks == 0) return;
-    STAX_RUNTIME_CHECK(
-        blocks <= kMostBlocks[d],
-        "kernel {} would run {} blocks along dimension {} of its grid, which has {} at most; split "
-        "the tensors",
-        name_, blocks, d, kMostBlocks[d]);
-    grid[d] = static_cast<uint32_t>(blocks);
-    instances *= blocks;
+  std::unique_ptr<codegen::LaunchBlock> own;
+  std::unique_ptr<codegen::LaunchBlock>& kept = call.block != nullptr ? *call.block : own;
+  Block* block = static_cast<Block*>(kept.get());
+  if (block == nullptr || !block->serves(*this, call)) {
+    auto made = std::make_unique<Block>(*this);
+    lay_out(call, *made);
+    block = made.get();
+    kept = std::move(made);
   }
-  device::use_cuda_device(device_);
-  const device::CudaStream stream = device::current_cuda_stream(device_);
-  const Loaded& loaded = this->loaded(variant_for(call));
-  const CompiledTriton& code = *loaded.code;
-
-  // 8 bytes for each: of narrow sizes the driver takes the lower half.
-  uint64_t values[kMostArguments];
-  void* arguments[kMostArguments];
-  size_t count = 0;
-  const auto add = [&](uint64_t value) {
-    STAX_ASSERT(count < kMostArguments, "kernel {} has more than {} arguments", name_, kMostArguments);
-    values[count] = value;
-    arguments[count] = &values[count];
-    ++count;
-  };
-  for (void* buffer : call.buffers) add(reinterpret_cast<uint64_t>(buffer));
-  if (status_) add(reinterpret_cast<uint64_t>(status_->memory_for(stream)));
-  for (size_t k = 0; k < scalars_; ++k) add(call.scalars[k].bits);
-  for (long size : call.sizes) add(static_cast<uint64_t>(size));
-  for (long extent : call.extents) add(static_cast<uint64_t>(extent));
-  STAX_ASSERT(count == code.arguments.size(), "kernel {} was compiled with {} arguments, its launch has {}",
-              name_, code.arguments.size(), count);
-  device::CudaAllocator& allocator = device::CudaAllocator::of(device_);
-  struct Scratch {
-    device::CudaAllocator& allocator;
-    void* data;
-    ~Scratch() { allocator.deallocate(data, 0); }
-  };
-  const auto scratch = [&](int64_t bytes) {
-    return Scratch{allocator, bytes > 0 ? allocator.allocate(bytes * instances, stream) : nullptr};
-  };
-  const Scratch global = scratch(code.global_scratch_bytes), profile = scratch(code.profile_scratch_bytes);
-  if (code.scratch_pointers > 0) add(reinterpret_cast<uint64_t>(global.data));
-  if (code.scratch_pointers > 1) add(reinterpret_cast<uint64_t>(profile.data));
-  STAX_CUDA(cuLaunchKernel, loaded.function, grid[0], grid[1], grid[2],
-            static_cast<uint32_t>(32 * code.warps), 1, 1, static_cast<uint32_t>(code.shared_bytes),
-            stream.handle, arguments, nullptr);
+  if (block->instances > 0) launch(call, *block);
 }
 
 }  // namespace stax::runtime

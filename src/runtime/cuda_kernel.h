@@ -55,15 +55,17 @@ class CudaKernel final : public codegen::KernelRunner {
              std::string source, int32_t device, std::shared_ptr<CudaStatus> status);
   ~CudaKernel() override;
 
-  /// What the compiler is asked for.
-  TritonRequest request(CudaVariant variant) const;
+  /// What the compiler is asked for. `folded`: for grids whose blocks along y or z are more than the driver
+  /// takes.
+  TritonRequest request(CudaVariant variant, bool folded = false) const;
   /// Loads a variant. RuntimeError where the device refuses it, or has less shared memory than it needs.
-  void load(CudaVariant variant, std::shared_ptr<const CompiledTriton> compiled) const;
+  void load(CudaVariant variant, std::shared_ptr<const CompiledTriton> compiled, bool folded = false) const;
 
   /// The most special variant that fits a call.
   CudaVariant variant_for(const codegen::KernelCall& call) const;
 
-  /// Launches in the current stream of the device, and returns.
+  /// Launches in the current stream of the device, and returns. What only sizes determine is laid out in
+  /// call.block and used again as long as they stay the same. RuntimeError for more than 2^31 - 1 blocks.
   void run(const codegen::KernelCall& call) const override;
 
  private:
@@ -71,20 +73,23 @@ class CudaKernel final : public codegen::KernelRunner {
     std::shared_ptr<const CompiledTriton> code;
     device::CudaFunction function = nullptr;
   };
-  const Loaded& loaded(CudaVariant variant) const;
+  class Block;
+  const Loaded& loaded(CudaVariant variant, bool folded) const;
+  void lay_out_grid(const codegen::KernelCall& call, Block& block) const;
+  void lay_out(const codegen::KernelCall& call, Block& block) const;
+  void launch(const codegen::KernelCall& call, Block& block) const;
 
   TritonCompiler& compiler_;
-  std::string name_, source_;
+  const codegen::TileKernel kernel_;
+  std::string source_;
   codegen::LaunchConfig config_;
-  bool wide_index_;
   int32_t device_, capability_;
   std::shared_ptr<CudaStatus> status_;
   std::vector<std::string> pointers_, sizes_;        // parameters: pointers; sizes that are not constants
   std::vector<char> symbolic_;                       // by axis: its extent is not a constant
   std::array<std::pair<int32_t, int64_t>, 3> grid_;  // for x, y and z: the axis, or -1, and its block
-  size_t scalars_ = 0;
   mutable std::mutex mutex_;
-  mutable std::array<std::atomic<const Loaded*>, kCudaVariants> variants_{};
+  mutable std::array<std::atomic<const Loaded*>, 2 * kCudaVariants> variants_{};  // the folded ones behind
 };
 
 }  // namespace stax::runtime

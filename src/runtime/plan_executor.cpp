@@ -24,7 +24,8 @@ struct PlanExecutor::Frame {
       : numbers(plan.numbers.program.initial().begin(), plan.numbers.program.initial().end()),
         base(plan.plan.buffers.size()),
         pointers(plan.pointers),
-        sizes(plan.sizes) {
+        sizes(plan.sizes),
+        blocks(plan.kernels.size()) {
     for (const auto& [buffer, data] : plan.constants) base[buffer] = data;
     if (!plan.fixed()) return;
     for (const codegen::PlanExternal& call : plan.plan.externals) {
@@ -32,11 +33,12 @@ struct PlanExecutor::Frame {
     }
   }
 
-  std::vector<int64_t> numbers;          // by NumberId
-  std::vector<void*> base;               // by buffer: element 0
-  std::vector<void*> pointers;           // arguments of all kernels
-  std::vector<long> sizes;               // size symbols of all kernels
-  std::vector<ExternalViews> externals;  // where sizes are fixed
+  std::vector<int64_t> numbers;                               // by NumberId
+  std::vector<void*> base;                                    // by buffer: element 0
+  std::vector<void*> pointers;                                // arguments of all kernels
+  std::vector<long> sizes;                                    // size symbols of all kernels
+  std::vector<std::unique_ptr<codegen::LaunchBlock>> blocks;  // by kernel: what its runner keeps
+  std::vector<ExternalViews> externals;                       // where sizes are fixed
 };
 
 /// Frames that no call uses at the moment; as many are kept as calls usually overlap.
@@ -341,7 +343,8 @@ void PlanExecutor::Run::launch(const PreparedKernel& kernel) {
                         &status_,
                         {sizes, kernel.symbols.size()},
                         {extents, kernel.extents.size()},
-                        [this](Expr e) { return evaluated(e); }});
+                        [this](Expr e) { return evaluated(e); },
+                        &frame_.blocks[static_cast<size_t>(&kernel - plan_.kernels.data())]});
     return;
   }
   LaunchContext context{kernel.entry,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "loops/analysis.h"
 #include "schedule/memory_plan.h"
 
 namespace stax::schedule {
@@ -108,6 +109,13 @@ std::optional<Expr> largest_number(const loops::Program& program, const Group& g
   Expr out = max(product(group.ranges), product(group.reduction_ranges));
   for (const Member& m : group.members) {
     for (const Inst& inst : m.body) {
+      if (!loops::accesses_memory(inst)) {  // sizes among the values
+        for (const Symbol s : inst.index.symbols()) {
+          if (s.kind != SymbolKind::size && s.kind != SymbolKind::unbacked) continue;
+          const bool positive = sizes.proves(ge(Expr(s), 0));
+          out = max(out, positive ? Expr(s) : max(Expr(s), -Expr(s)));
+        }
+      }
       if (inst.op != OpCode::load && loops::info(inst.op).kind != OpKind::store) continue;
       // An index that was computed lies within the buffer.
       const bool computed = inst.index.contains(SymbolKind::indirect);
@@ -127,7 +135,8 @@ std::optional<Expr> largest_number(const loops::Program& program, const Group& g
 
 IndexWidth index_width(const loops::Program& program, const Group& group, const Target& target,
                        Chooser& chooser) {
-  constexpr int64_t kEnd = int64_t{1} << 31;
+  // Less than 2^31, so that a counter does not overflow behind the last block of a loop.
+  constexpr int64_t kEnd = (int64_t{1} << 31) - (int64_t{1} << 16);
   constexpr const char *kNarrow = "indices of 32 bits", *kWide = "indices of 64 bits";
   IndexWidth out;
   out.largest = largest_number(program, group, chooser.sizes());

@@ -243,13 +243,16 @@ Outcome Batch::run(size_t k) const {
 
 namespace {
 
+/// Every fourth program has 64-bit indices.
 std::vector<codegen::TileKernel> tile_kernels(const loops::Program& program,
-                                              const schedule::Schedule& schedule, const Target& target) {
+                                              const schedule::Schedule& schedule, Target target,
+                                              uint64_t seed) {
+  target.narrow_indices = target.narrow_indices && seed % 4 != 0;
   std::vector<codegen::TileKernel> kernels;
   for (const schedule::Group& group : schedule.groups) {
     if (group.external) continue;
     kernels.push_back(
-        codegen::make_tile_kernel(program, group, target, static_cast<int32_t>(kernels.size())));
+        codegen::make_tile_kernels(program, group, target, static_cast<int32_t>(kernels.size())).front());
   }
   return kernels;
 }
@@ -260,7 +263,7 @@ std::string triton_details(const Prepared& prepared, const Target& target) {
   const loops::Program& program = prepared.lowered.program;
   const schedule::Schedule schedule = schedule::make_schedule(program, target);
   std::string out = program.str() + "\n" + schedule.str(program) + "\n";
-  for (const codegen::TileKernel& kernel : tile_kernels(program, schedule, target))
+  for (const codegen::TileKernel& kernel : tile_kernels(program, schedule, target, prepared.program.seed))
     out += codegen::print_triton(kernel) + "\n";
   return out;
 }
@@ -293,7 +296,7 @@ TritonProgram triton_program(const Prepared& prepared, const Target& target) {
   const loops::Program& program = prepared.lowered.program;
   const schedule::Schedule schedule = schedule::make_schedule(program, target);
   TritonProgram out;
-  out.kernels = tile_kernels(program, schedule, target);
+  out.kernels = tile_kernels(program, schedule, target, prepared.program.seed);
   std::vector<codegen::KernelInfo> infos;
   Random random(prepared.program.seed ^ 0xb10c);
   for (const codegen::TileKernel& kernel : out.kernels) {

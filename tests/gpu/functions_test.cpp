@@ -65,11 +65,35 @@ TEST_F(GpuTest, TunedKernelsComputeOnce) {
 TEST_F(GpuTest, OneProgramServesAllSizes) {
   const auto f = [](const Tensor& x) { return softmax(x * 3, -1); };
   auto compiled = compile(f, {.dynamic = true, .strict_native = true});
-  for (int64_t n : {16, 17, 48, 100}) {
+  for (int64_t n : {16, 17, 3, 48, 100}) {
     const Tensor x = ramp({5, n});
     expect_close(compiled(x.cuda()), f(x), 1e-5);
   }
-  EXPECT_EQ(compiled.artifacts().size(), 1u);
+  const std::vector<Artifact> artifacts = compiled.artifacts();
+  ASSERT_EQ(artifacts.size(), 1u);
+  // A loop over rows, a block for rows like the example's and for shorter ones; wide indices for huge
+  // tensors.
+  std::vector<std::string> names;
+  for (const Artifact::Kernel& kernel : artifacts[0].kernels) {
+    names.push_back(kernel.name);
+    const bool wide = kernel.source.find("program_id(0).to(tl.int64)") != std::string::npos;
+    EXPECT_EQ(wide, kernel.name == "triton_red_fused_0") << kernel.source;
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"triton_red_fused_0_form1", "triton_per_fused_0_form2",
+                                             "triton_per_fused_0_form3", "triton_red_fused_0"}));
+}
+
+TEST_F(GpuTest, ManyBlocksAlongAnyDimension) {
+  // More than the driver takes along y, and along z: the one that the tests put in its place takes 8.
+  const int64_t rows = on_real_gpu() ? 70000 * 32 : 300;
+  const auto transposed = [](const Tensor& x, const Tensor& y) { return x.t() + y; };
+  const Tensor x = ramp({33, rows}), y = ramp({rows, 33}, 0.25);
+  expect_close(compile(transposed)(x.cuda(), y.cuda()), transposed(x, y), 1e-6);
+  const auto turned = [](const Tensor& a, const Tensor& b) { return a.permute({2, 1, 0}) * b; };
+  const int64_t planes = on_real_gpu() ? 70000 * 16 : 150;
+  const Tensor a = ramp({3, 5, planes}), b = ramp({planes, 5, 3}, 0.5);
+  expect_close(compile(turned)(a.cuda(), b.cuda()), turned(a, b), 1e-6);
+  expect_close(compile(turned, {.dynamic = true})(a.cuda(), b.cuda()), turned(a, b), 1e-6);
 }
 
 TEST_F(GpuTest, UnalignedPointersGetTheGeneralKernel) {

@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <deque>
 #include <memory>
 #include <set>
 
+#include "codegen/forms.h"
 #include "codegen/kernel/emitter.h"
 #include "codegen/kernel/passes.h"
 #include "schedule/forms.h"
@@ -226,30 +226,13 @@ Kernel make_kernel(const loops::Program& program, const schedule::Group& group,
 
 std::vector<Kernel> make_kernels(const loops::Program& program, const schedule::Group& group,
                                  const schedule::Target& target, const Sizes& sizes, size_t most) {
-  // Each run of the choices that met questions for the launch leaves its turns to those that follow.
-  std::deque<std::vector<bool>> paths{{}};
-  std::vector<Kernel> kernels;
-  while (!paths.empty() && kernels.size() < most) {
-    const std::vector<bool> path = paths.front();
-    paths.pop_front();
-    Chooser chooser(sizes, path);
+  const auto make = [&](size_t form, Chooser& chooser) {
     schedule::Group named = group;
-    if (!kernels.empty()) named.name += fmt::format("_form{}", kernels.size());
-    kernels.push_back(make_kernel(program, named, target, chooser));
-    std::vector<bool> answers;
-    for (const Chooser::Question& q : chooser.questions()) {
-      kernels.back().info.when.push_back(q.answer ? q.condition : q.condition.negated());
-      if (answers.size() >= path.size()) {
-        paths.push_back(answers);
-        paths.back().push_back(!q.answer);
-      }
-      answers.push_back(q.answer);
-    }
-  }
-  // What the first decides by itself is right for every size.
-  kernels.front().info.when.clear();
-  std::rotate(kernels.begin(), kernels.begin() + 1, kernels.end());
-  return kernels;
+    if (form > 0) named.name += fmt::format("_form{}", form);
+    return make_kernel(program, named, target, chooser);
+  };
+  return make_forms<Kernel>(
+      sizes, most, make, [](Kernel & kernel) -> auto& { return kernel.info.when; });
 }
 
 }  // namespace stax::codegen

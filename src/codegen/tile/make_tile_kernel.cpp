@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "codegen/forms.h"
 #include "codegen/tile/tiling.h"
 #include "loops/analysis.h"
 #include "loops/fold.h"
@@ -546,17 +547,27 @@ KernelInfo info_of(const TileKernel& kernel) {
   info.symbols = kernel.symbols;
   for (const TilePointer& p : kernel.pointers) info.buffers.push_back(p.buffer);
   for (const TileAxis& axis : kernel.axes) info.extents.push_back(axis.numel);
+  info.when = kernel.when;
   return info;
 }
 
+namespace {
+
 TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group& group,
-                            const schedule::Target& target, int32_t number, const Sizes& sizes) {
-  Chooser chooser(sizes);
+                            const schedule::Target& target, const std::string& number, Chooser& chooser) {
   FlattenOptions options{.divide_by_reciprocal = false, .relax_half = true};
   FlatGroup flat = flatten(program, group, options);
   TileKernel kernel;
+  kernel.wide_index = schedule::index_width(program, group, target, chooser).bits == 64;
   kernel.hint = reduction_hint(group, flat);
-  kernel.form = choose_form(group, flat, kernel.hint, chooser);
+  kernel.form = TileForm::pointwise;
+  int64_t block = 0;
+  if (!group.reduction_ranges.empty()) {
+    // Few launches need wide indices where one may ask: they have one form.
+    const bool asks = !kernel.wide_index || chooser.questions().empty();
+    block = row_block(group, kernel.hint, asks, chooser);
+    kernel.form = block > 0 ? TileForm::persistent : TileForm::looped;
+  }
   if (kernel.form == TileForm::looped) {
     // One pass over memory is worth a longer fold.
     options.take_apart = false;
@@ -566,19 +577,31 @@ TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group
   }
   kernel.name = fmt::format("triton_{}_fused_{}", form_name(kernel.form), number);
   kernel.origin = group.name;
-  kernel.axes = choose_axes(program, group, flat, kMaxTiles, chooser);
+  kernel.axes = choose_axes(program, group, flat, kMaxTiles, block, chooser.sizes());
   if (kernel.form == TileForm::looped) {
     TileAxis& reduction = kernel.axes.back();
     kernel.peel = choose_peel(program, flat, reduction, chooser);
     reduction.masked = reduction.masked || kernel.peel;
   }
   kernel.scalars = program.scalars;
-  kernel.wide_index = schedule::index_width(program, group, target, chooser).bits == 64;
   TileBuilder(program, group, flat, kernel).run();
   kernel.symbols = size_symbols(kernel);
   kernel.choices = chooser.choices();
   for (Choice& c : kernel.choices) c.subject = kernel.name;
   return kernel;
+}
+
+}  // namespace
+
+std::vector<TileKernel> make_tile_kernels(const loops::Program& program, const schedule::Group& group,
+                                          const schedule::Target& target, int32_t number, const Sizes& sizes,
+                                          size_t most) {
+  const auto make = [&](size_t form, Chooser& chooser) {
+    const std::string suffix = form == 0 ? std::string() : fmt::format("_form{}", form);
+    return make_tile_kernel(program, group, target, fmt::format("{}{}", number, suffix), chooser);
+  };
+  return make_forms<TileKernel>(
+      sizes, most, make, [](TileKernel & kernel) -> auto& { return kernel.when; });
 }
 
 }  // namespace stax::codegen

@@ -133,8 +133,10 @@ struct TileKernel {
   std::optional<TilePeel> peel;  // of a looped kernel
   bool wide_index = false;       // 64-bit indices
   bool checks = false;           // indices: takes a KernelStatus after the pointers
+  bool folded = false;           // all instances lie along the first dimension of the grid, x innermost
   std::vector<TileStatement> body;
   std::vector<Choice> choices;  // that depend on sizes
+  std::vector<Condition> when;  // as KernelInfo::when
 
   const TileAxis* axis(TileAxisKind kind) const;
 };
@@ -148,8 +150,10 @@ struct LaunchConfig {
   int32_t warps = 4, stages = 1;
 };
 
-/// Decides the kernel for a group of loop nodes. `number` counts the kernels of the program.
-TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group& group,
-                            const schedule::Target& target, int32_t number, const Sizes& sizes = {});
+/// Decides the kernels for a group of loop nodes: where sizes change, at most `most` forms, of which a launch
+/// takes the first that fits; the last one fits every size. `number` counts the kernels of the program.
+std::vector<TileKernel> make_tile_kernels(const loops::Program& program, const schedule::Group& group,
+                                          const schedule::Target& target, int32_t number,
+                                          const Sizes& sizes = {}, size_t most = 1);
 
 }  // namespace stax::codegen

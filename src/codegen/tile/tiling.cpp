@@ -189,8 +189,8 @@ std::optional<TilePeel> choose_peel(const loops::Program& program, const FlatGro
 }
 
 std::vector<TileAxis> choose_axes(const loops::Program& program, const schedule::Group& group,
-                                  const FlatGroup& flat, int max_tiles, Chooser& chooser) {
-  const Sizes& sizes = chooser.sizes();
+                                  const FlatGroup& flat, int max_tiles, int64_t row_block,
+                                  const Sizes& sizes) {
   std::vector<TileAxis> axes;
   int32_t number = 0;
   const bool reduces = !group.reduction_ranges.empty();
@@ -203,8 +203,7 @@ std::vector<TileAxis> choose_axes(const loops::Program& program, const schedule:
   if (reduces) {
     axes.push_back(make_axis(TileAxisKind::r0, SymbolKind::reduction, group.reduction_ranges, 0,
                              group.reduction_ranges.size(), number, sizes));
-    if (choose_form(group, flat, reduction_hint(group, flat), chooser) == TileForm::persistent)
-      axes.back().block = round_up_to_power_of_two(*sizes.ranges().interval(axes.back().numel).upper);
+    axes.back().block = row_block;
   }
   for (TileAxis& axis : axes) axis.masked = needs_mask(axis);
   return axes;
@@ -228,18 +227,27 @@ ReductionHint reduction_hint(const schedule::Group& group, const FlatGroup& flat
   return inner > outer ? ReductionHint::inner : ReductionHint::normal;
 }
 
-TileForm choose_form(const schedule::Group& group, const FlatGroup&, ReductionHint hint, Chooser& chooser) {
-  if (group.reduction_ranges.empty()) return TileForm::pointwise;
+int64_t row_block(const schedule::Group& group, ReductionHint hint, bool asks, Chooser& chooser) {
+  constexpr std::string_view kBlock = "a block for each row", kLoop = "a loop over each row";
   const Expr length = product(group.reduction_ranges);
   const int64_t longest = hint == ReductionHint::inner ? kPersistentInner : kPersistentOther;
   const auto most = chooser.sizes().ranges().interval(length).upper;
+  const auto usual = chooser.sizes().hint(length);
   const bool short_enough = most && *most <= longest;
+  if (asks && !short_enough && usual && *usual <= longest) {
+    // Rows that fill a small part of their block have a smaller one.
+    const int64_t block = round_up_to_power_of_two(*usual), small = block / 4;
+    if (!chooser.required(le(length, block), kBlock, kLoop)) return 0;
+    const bool is_small =
+        small > 1 && chooser.required(le(length, small), "a small block for each row", kBlock);
+    return is_small ? small : block;
+  }
   if (!length.is_constant()) {
-    chooser.note(short_enough ? "a block for each row" : "a loop over each row",
+    chooser.note(std::string(short_enough ? kBlock : kLoop),
                  fmt::format("{} is {}, and a block has {} elements at most", length.str(),
                              most ? fmt::format("{} at most", *most) : "not bounded", longest));
   }
-  return short_enough ? TileForm::persistent : TileForm::looped;
+  return short_enough ? round_up_to_power_of_two(*most) : 0;
 }
 
 }  // namespace stax::codegen

@@ -9,16 +9,17 @@ namespace stax::codegen {
 
 /// The axes of a kernel: iteration loops cut into at most `max_tiles` runs so that the most bytes are
 /// accessed in order along the innermost loop of some run (fewer runs where that gains nothing), reduction
-/// loops in one.
+/// loops in one, with blocks of `row_block` unless that is 0.
 std::vector<TileAxis> choose_axes(const loops::Program& program, const schedule::Group& group,
-                                  const FlatGroup& flat, int max_tiles, Chooser& chooser);
+                                  const FlatGroup& flat, int max_tiles, int64_t row_block,
+                                  const Sizes& sizes);
 
 /// The reduction's direction in memory.
 ReductionHint reduction_hint(const schedule::Group& group, const FlatGroup& flat);
 
-/// One block for the whole reduction, where its length has an upper bound that is low enough, or a loop.
-TileForm choose_form(const schedule::Group& group, const FlatGroup& flat, ReductionHint hint,
-                     Chooser& chooser);
+/// The size of one block for the whole reduction, where its length has an upper bound that is low enough or
+/// each launch asks for its length, if it may (`asks`); 0 for a loop.
+int64_t row_block(const schedule::Group& group, ReductionHint hint, bool asks, Chooser& chooser);
 
 /// The peel that aligns the most accesses along the reduction; none where they start aligned (by the hint,
 /// where sizes change) or where that cannot be had. Either is right.

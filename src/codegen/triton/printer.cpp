@@ -154,10 +154,25 @@ class TritonPrinter {
     return fmt::format("[{}]", fmt::join(parts, ", "));
   }
 
+  /// The number of a block along an axis. Where the grid is folded: of x, y and z, x innermost.
+  std::string instance(const TileAxis& axis) const {
+    if (!kernel_.folded) return fmt::format("tl.program_id({})", names(axis.kind).program_id);
+    std::string number = "tl.program_id(0)";
+    for (size_t k = kernel_.axes.size(); k-- > 0;) {
+      const TileAxis& inner = kernel_.axes[k];
+      const AxisNames& n = names(inner.kind);
+      if (n.program_id < 0) continue;
+      const std::string blocks = fmt::format("tl.cdiv({}numel, {})", n.prefix, n.block);
+      if (inner.kind == axis.kind) return k == 0 ? number : fmt::format("({} % {})", number, blocks);
+      number = fmt::format("({} // {})", number, blocks);
+    }
+    STAX_ASSERT(false, "{}: no instances along {}", kernel_.name, names(axis.kind).prefix);
+  }
+
   void instance_axis(const TileAxis& axis) {
     const AxisNames& n = names(axis.kind);
     const std::string_view wide = kernel_.wide_index ? ".to(tl.int64)" : "";
-    line("{}offset = tl.program_id({}){} * {}", n.prefix, n.program_id, wide, n.block);
+    line("{}offset = {}{} * {}", n.prefix, instance(axis), wide, n.block);
     line("{0}index = {0}offset + tl.arange(0, {1}){2}{3}", n.prefix, n.block, spread(axis.kind), wide);
     if (axis.masked)
       line("{0}mask = {0}index < {0}numel", n.prefix);
@@ -244,8 +259,7 @@ class TritonPrinter {
     if (const auto call = calls.find(s); call != calls.end()) return call->second;
     const auto it = variables_.find(s);
     STAX_ASSERT(it != variables_.end(), "{}: no name for {}", kernel_.name, s.str());
-    const bool of_axis = s.kind == SymbolKind::index || s.kind == SymbolKind::reduction;
-    return widens_ && of_axis ? it->second + ".to(tl.int64)" : it->second;
+    return widens_ ? it->second + ".to(tl.int64)" : it->second;
   }
 
   /// Triton's // and % truncate, and min and max of blocks are functions.
@@ -614,7 +628,7 @@ class TritonPrinter {
   std::string out_;
   int depth_ = 0;
   bool in_edges_ = false;
-  bool widens_ = false;  // loop variables are spelled as 64-bit integers
+  bool widens_ = false;  // loop variables and sizes are spelled as 64-bit integers
   std::unordered_map<Symbol, std::string> variables_;
   Ranges ranges_;
   std::vector<TileVar> accumulators_;

@@ -18,6 +18,7 @@ using codegen::KernelCall;
 using codegen::TileAxisKind;
 using codegen::TileKernel;
 using loops::Constant;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -104,15 +105,68 @@ TEST_F(CudaKernelTest, NothingIsLaunchedForNoElements) {
   EXPECT_TRUE(fake_cuda::launches().empty());
 }
 
-TEST_F(CudaKernelTest, GridsThatTheDriverDoesNotTakeAreRefused) {
+TEST_F(CudaKernelTest, GridsThatTheDriverDoesNotTakeAreFolded) {
   const CudaKernel kernel(compiler_, tile("wide", 40, size_), config_, "source", 0, nullptr);
   kernel.load(CudaVariant::aligned, code("wide"));
+  kernel.load(CudaVariant::aligned, code("folded"), true);
+  launch(kernel, {even_, even_}, {16L * 65535, 65});
+  launch(kernel, {even_, even_}, {16L * 65535 + 1, 65});
+  const auto launches = fake_cuda::launches();
+  ASSERT_EQ(launches.size(), 2u);
+  EXPECT_EQ(launches[0].kernel, "wide");
+  EXPECT_THAT(std::vector<uint32_t>(launches[0].grid, launches[0].grid + 3), ElementsAre(3, 65535, 1));
+  EXPECT_EQ(launches[1].kernel, "folded");
+  EXPECT_THAT(std::vector<uint32_t>(launches[1].grid, launches[1].grid + 3), ElementsAre(3 * 65536, 1, 1));
+  // Blocks number one after another, those along x fastest.
+  EXPECT_THAT(kernel.request(CudaVariant::aligned, true).source,
+              AllOf(HasSubstr("xoffset = (tl.program_id(0) % tl.cdiv(xnumel, XBLOCK)) * XBLOCK"),
+                    HasSubstr("yoffset = (tl.program_id(0) // tl.cdiv(xnumel, XBLOCK)) * YBLOCK")));
+}
+
+TEST_F(CudaKernelTest, GridsOfMoreThanTwoToTheThirtyOneBlocksAreRefused) {
+  const CudaKernel kernel(compiler_, tile("huge", 40, size_), config_, "source", 0, nullptr);
+  kernel.load(CudaVariant::aligned, code("huge"), true);
+  launch(kernel, {even_, even_}, {16L * ((1L << 30) - 1), 63});
   try {
-    launch(kernel, {even_, even_}, {16L * 65536, 65});
+    launch(kernel, {even_, even_}, {16L << 30, 63});
     FAIL();
   } catch (const RuntimeError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("65536 blocks along dimension 1"));
+    EXPECT_THAT(error.what(), HasSubstr("2147483648 blocks (2 x 1073741824 x 1), and a grid has 2147483647"));
   }
+}
+
+TEST_F(CudaKernelTest, WhatSizesDetermineIsLaidOutOnce) {
+  const CudaKernel kernel(compiler_, tile("kept", 40, size_), config_, "source", 0, nullptr);
+  kernel.load(CudaVariant::aligned, code("kept"));
+  kernel.load(CudaVariant::general, code("kept_general"));
+  for (const char* name : {"kept", "kept_general"}) fake_cuda::argument_count(name, 8);
+  std::unique_ptr<codegen::LaunchBlock> block;
+  const auto run = [&](void* out, double number, long x) {
+    const codegen::LaunchBlock* before = block.get();
+    void* const buffers[] = {even_, out};
+    const Constant scalars[] = {Constant::of(number)};
+    const long sizes[] = {x}, extents[] = {40, x};
+    KernelCall call{buffers, scalars};
+    call.sizes = sizes;
+    call.extents = extents;
+    call.block = &block;
+    kernel.run(call);
+    return block.get() == before;
+  };
+  EXPECT_FALSE(run(even_, 0.5, 70));
+  EXPECT_TRUE(run(even_ /* at the same place */, 1.5, 70));
+  EXPECT_TRUE(run(odd_, 1.5, 70));
+  EXPECT_TRUE(run(even_, 1.5, 70));
+  EXPECT_FALSE(run(even_, 1.5, 71));
+  const auto launches = fake_cuda::launches();
+  ASSERT_EQ(launches.size(), 5u);
+  EXPECT_EQ(launches[1].kernel, "kept");
+  const uint64_t number = std::bit_cast<uint64_t>(1.5);
+  EXPECT_THAT(launches[1].arguments, ElementsAre(0x1000u, 0x1000u, number, 70u, 40u, 70u, 0u, 0u));
+  EXPECT_EQ(launches[2].kernel, "kept_general");
+  EXPECT_THAT(launches[2].arguments, ElementsAre(0x1000u, 0x1004u, number, 70u, 40u, 70u, 0u, 0u));
+  EXPECT_EQ(launches[3].kernel, "kept");
+  EXPECT_THAT(launches[4].arguments, ElementsAre(0x1000u, 0x1000u, number, 71u, 40u, 71u, 0u, 0u));
 }
 
 TEST_F(CudaKernelTest, SharedMemoryIsAskedForAndLimited) {

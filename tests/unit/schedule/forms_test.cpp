@@ -150,7 +150,7 @@ TEST_F(IndexWidthTest, TheLargestProductCounts) {
 TEST_F(IndexWidthTest, LaunchesAskWhereRangesAreOpen) {
   EXPECT_EQ(width(64, Interval::at_least(2), true).bits, 64);  // the kernel for all sizes
   ASSERT_EQ(chooser->questions().size(), 1u);
-  EXPECT_EQ(chooser->questions()[0].condition.str(), "s0*s1 < 2147483648");
+  EXPECT_EQ(chooser->questions()[0].condition.str(), "s0*s1 < 2147418112");
   SetUp();
   env = {};
   EXPECT_EQ(width(64, Interval::at_least(2), true, {true}).bits, 32);
