@@ -48,6 +48,9 @@ struct CompileOptions {
   /// "successive_halving" search further; "none" takes the likeliest one. Empty: STAX_TUNING, else
   /// "candidates".
   std::string tuning = "";
+  /// How products of float32 matrices on a GPU may be computed: "highest" takes the operands as they are,
+  /// "high" and "medium" let their mantissas be rounded to 10 bits (TF32), which is several times as fast.
+  std::string matmul_precision = "highest";
   /// With `dynamic`: what is declared about single dimensions. A declared dimension that the function turns
   /// out to fix is an error, and so is a size outside its declared range.
   DynamicShapes dynamic_shapes = {};

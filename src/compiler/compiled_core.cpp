@@ -372,6 +372,7 @@ struct CompiledCore::State {
   compiler::PipelineOptions pipeline_options() const {
     compiler::PipelineOptions out{compiler::Backend::native, options.strict_native};
     out.tuning = options.tuning;
+    out.tf32 = options.matmul_precision != "highest";
     return out;
   }
 };
@@ -528,6 +529,9 @@ CompiledCore::CompiledCore(CompileOptions options) : state_(std::make_shared<Sta
              "compile: there is no backend '{}'; expected stax or debug", options.backend);
   STAX_CHECK(options.dynamic || options.dynamic_shapes.empty(),
              "compile: dynamic_shapes are declared, but dynamic is false; set both");
+  const std::string& precision = options.matmul_precision;
+  STAX_CHECK(precision == "highest" || precision == "high" || precision == "medium",
+             "compile: matmul_precision is '{}'; expected 'highest', 'high' or 'medium'", precision);
   if (options.tuning.empty()) options.tuning = tuning::default_strategy();
   if (options.tuning != "none") (void)tuning::strategy_named(options.tuning);
   STAX_CHECK(!options.strict_native || options.backend == "stax",

@@ -3,17 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <mutex>
 
 #include "codegen/triton/printer.h"
 #include "compiler/constant_evaluator.h"
+#include "compiler/product_calls.h"
 #include "device/cpu_allocator.h"
 #include "device/cpu_info.h"
 #include "device/cuda_allocator.h"
 #include "graph/pass_table.h"
 #include "kernels/external.h"
 #include "ops/table.h"
-#include "runtime/cublas_lt.h"
 #include "runtime/triton_interpreter.h"
 #include "schedule/verify.h"
 #include "support/check.h"
@@ -21,7 +20,6 @@
 #include "support/progress.h"
 #include "tuning/launch_config.h"
 #include "tuning/tuned_kernel.h"
-#include "tuning/tuned_product.h"
 
 namespace stax::compiler {
 namespace {
@@ -150,10 +148,11 @@ Expr bytes_of(const loops::Buffer& buffer) {
   return product(buffer.sizes) * itemsize(buffer.dtype);
 }
 
-/// The kernels of a plan for a GPU; nothing is compiled.
-std::vector<std::shared_ptr<tuning::TunedKernel>> cuda_kernels(const Stages& stages,
-                                                               const codegen::Plan& plan,
-                                                               const std::string& tuning) {
+}  // namespace
+
+std::vector<std::shared_ptr<tuning::TunedKernel>> kernels_on_gpu(const Stages& stages,
+                                                                 const codegen::Plan& plan,
+                                                                 const std::string& tuning) {
   const int32_t device = stages.device.index;
   std::shared_ptr<runtime::CudaStatus> status;
   std::vector<std::shared_ptr<tuning::TunedKernel>> kernels;
@@ -170,6 +169,8 @@ std::vector<std::shared_ptr<tuning::TunedKernel>> cuda_kernels(const Stages& sta
   }
   return kernels;
 }
+
+namespace {
 
 /// What the first call will likely need of a kernel.
 std::vector<runtime::TritonRequest> first_requests(const Stages& stages, size_t kernel,
@@ -190,28 +191,9 @@ std::vector<runtime::TritonOutcome> compile_for_gpu(const std::vector<runtime::T
   return triton_compiler().compile(requests, [&](size_t done) { progress.report(done); });
 }
 
-/// Leaves the products of a plan to cuBLASLt, where there is one; otherwise they stay CPU functions.
-void set_products(codegen::Plan& plan, int32_t device, const std::string& tuning) {
-  if (std::ranges::none_of(plan.externals,
-                           [](const auto& call) { return tuning::is_product(call.function); }))
-    return;
-  if (const std::string problem = runtime::cublas_lt_problem(device); !problem.empty()) {
-    static std::once_flag warned;
-    std::call_once(warned, [&] {
-      log::warn(fmt::format("products of matrices on a GPU run on the CPU, on copies: {}", problem));
-    });
-    return;
-  }
-  for (codegen::PlanExternal& call : plan.externals) {
-    if (!tuning::is_product(call.function)) continue;
-    call.runner = std::make_shared<tuning::TunedProduct>(triton_compiler().cache(), device, tuning,
-                                                         runtime::ProductOptions{});
-  }
-}
-
-std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages, const std::string& tuning) {
+std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages, const PipelineOptions& options) {
   codegen::Plan plan = plan_of(stages);
-  const auto kernels = cuda_kernels(stages, plan, tuning);
+  const auto kernels = kernels_on_gpu(stages, plan, options.tuning);
   std::vector<runtime::TritonRequest> requests;
   std::vector<size_t> kernel_of;
   for (size_t k = 0; k < kernels.size(); ++k) {
@@ -233,7 +215,7 @@ std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages, const st
     for (size_t k = 0; k < kernels.size(); ++k)
       if (!compiled[k] && !errors[k].empty()) throw_runtime_error(errors[k]);
   }
-  set_products(plan, stages.device.index, tuning);
+  set_products(plan, stages.device, options);
   runtime::Machine on_gpu = machine();
   on_gpu.allocator = &device::CudaAllocator::of(stages.device.index);
   on_gpu.find_prepare = nullptr;
@@ -257,7 +239,7 @@ void compile_ahead(std::span<Stages* const> programs) {
   std::vector<runtime::TritonRequest> requests;
   for (const Stages* stages : programs) {
     if (stages->device == kCPU || stages->tiles.empty()) continue;
-    const auto kernels = cuda_kernels(*stages, plan_of(*stages), "none");
+    const auto kernels = kernels_on_gpu(*stages, plan_of(*stages), "none");
     for (size_t k = 0; k < kernels.size(); ++k)
       for (runtime::TritonRequest& r : first_requests(*stages, k, *kernels[k]))
         requests.push_back(std::move(r));
@@ -305,6 +287,9 @@ Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& opti
                   : gpu ? cuda_target_name(stages.device.index)
                         : options.target;
   stages.graph = graph::run_passes({ops::table(), env, evaluate_constants}, std::move(graph));
+  if (gpu)
+    stages.graph =
+        with_fused_products({ops::table(), env, evaluate_constants}, std::move(stages.graph), stages.device);
   if (log::enabled(Channel::graph)) log::write(Channel::graph, "\n" + stages.graph.str());
   lowering::Lowered lowered =
       lowering::lower(ops::table(), stages.graph, env, cpu ? schedule::Target{} : target);
@@ -342,7 +327,7 @@ Executables build(Stages& stages, const PipelineOptions& options) {
   if (options.backend == Backend::native && stages.fallback.empty()) {
     const auto start = Clock::now();
     try {
-      out.plan = stages.device != kCPU               ? build_cuda(stages, options.tuning)
+      out.plan = stages.device != kCPU               ? build_cuda(stages, options)
                  : stages.target.starts_with("cuda") ? build_interpreted(stages)
                                                      : build_native(stages);
       stages.host_seconds = seconds_since(start);

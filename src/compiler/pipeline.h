@@ -16,6 +16,10 @@
 #include "runtime/triton_compiler.h"
 #include "schedule/schedule.h"
 
+namespace stax::tuning {
+class TunedKernel;
+}
+
 namespace stax::compiler {
 
 enum class Backend : uint8_t {
@@ -36,6 +40,9 @@ struct PipelineOptions {
   std::string target = default_target();
   /// How the launch configurations of kernels for a GPU are chosen: as CompileOptions::tuning.
   std::string tuning = "none";
+  /// Whether products of float32 matrices on a GPU may round their operands, by
+  /// CompileOptions::matmul_precision.
+  bool tf32 = false;
 };
 
 /// What the first call will likely need of a kernel for a GPU.
@@ -83,6 +90,11 @@ runtime::TritonCompiler& triton_compiler();
 /// Passes, lowering, schedule, kernels and their sources. Nothing is compiled. Where a kernel cannot be
 /// decided or spelled, `fallback` says why; with `options.strict_native` it raises.
 Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& options);
+
+/// The kernels of a plan for a GPU, in its order; nothing is compiled.
+std::vector<std::shared_ptr<tuning::TunedKernel>> kernels_on_gpu(const Stages& stages,
+                                                                 const codegen::Plan& plan,
+                                                                 const std::string& tuning);
 
 /// Makes sure that the compilers have these programs' kernels for GPUs, so that build() finds them: all at
 /// the same time. Errors are left to build().

@@ -92,7 +92,9 @@ lowering::Lazy sum_products(lowering::Lowering& lowering, const lowering::Lazy& 
 // A call of the library, over operands that it reads; other products in other ways.
 std::vector<lowering::Lazy> lower_product(lowering::Lowering& lowering, const graph::LazyArgs& args) {
   const lowering::Lazy &x = args.tensor(0), &y = args.tensor(1);
-  const DType out = args.schema().position("out_dtype") < 0 ? x.dtype : args["out_dtype"].dtype();
+  DType out = x.dtype;
+  for (const char* named : {"out_dtype", "dtype"})
+    if (args.schema().position(named) >= 0) out = args[named].dtype();
   Exprs sizes(x.sizes.begin(), x.sizes.end() - 1);
   sizes.push_back(y.sizes.back());
   if (lowering.env().proves(eq(x.sizes.back(), 0))) {
@@ -106,8 +108,24 @@ std::vector<lowering::Lazy> lower_product(lowering::Lowering& lowering, const gr
     const lowering::Lazy& t = operands[k].tensor();
     if (!readable(lowering.env(), t)) operands[k] = lowering.copy(t, graph::contiguous_strides(t.sizes));
   }
+  if (operands.size() > 2 && operands[2].is_tensor()) {
+    const lowering::Lazy& bias = operands[2].tensor();
+    if (!bias.stored() || !lowering.env().proves(eq(bias.strides[0], 1)))
+      operands[2] = lowering.copy(bias, graph::contiguous_strides(bias.sizes));
+  }
   return lowering.external(args.schema().full_name(), graph::LazyArgs(args.schema(), operands),
                            {graph::dense(out, sizes, kCPU)});
+}
+
+// Operands broadcast from one batch to the other's are no matter of it: both are matrices, or both batches.
+Metas product_epilogue_meta(ShapeEnv& env, const MetaArgs& args) {
+  const Metas product = args.tensor(0).dim() == 3 ? bmm_meta(env, args) : mm_meta(env, args);
+  if (args[2].is_tensor()) {
+    const TensorMeta& bias = args.tensor(2);
+    STAX_ASSERT(bias.dim() == 1 && env.expect(eq(bias.sizes[0], product[0].sizes.back())),
+                "product_epilogue: a bias of shape {}", shape_text(bias.sizes));
+  }
+  return {graph::dense(args["dtype"].dtype(), product[0].sizes, args.tensor(0).device)};
 }
 
 graph::Op product_row(std::string_view schema, graph::MetaRule meta) {
@@ -390,6 +408,9 @@ Ops product_rows() {
       product_row("mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", mm_meta),
       product_row("bmm(Tensor self, Tensor mat2) -> Tensor", bmm_meta),
       product_row("bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", bmm_meta),
+      graph::internal(product_row("product_epilogue(Tensor self, Tensor mat2, Tensor? bias, str activation, "
+                                  "ScalarType dtype) -> Tensor",
+                                  product_epilogue_meta)),
       composite("mv(Tensor self, Tensor vec) -> Tensor",
                 [](Builder& b, const VarArgs& a) -> Vars {
                   return {matrix_vector(b, a.tensor(0), a.tensor(1), false)};

@@ -1,7 +1,6 @@
 #include "tuning/tuned_product.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <optional>
 
@@ -15,6 +14,7 @@
 
 namespace stax::tuning {
 
+using runtime::Activation;
 using runtime::CublasLtAnswer;
 using runtime::LibraryProduct;
 using runtime::ProductOperands;
@@ -22,11 +22,51 @@ using runtime::ProductProblem;
 
 namespace {
 
-constexpr int64_t kRecordVersion = 1;  // of the record's form
-constexpr int32_t kMeasured = 12;      // answers of the library that are tried
-constexpr int32_t kRepeats = 100;      // runs of each, at most
+constexpr int64_t kRecordVersion = 1;                 // of the record's form
+constexpr int32_t kMeasured = 12;                     // answers of the library that are tried
+constexpr int32_t kRepeats = 100;                     // runs of each, at most
+constexpr int64_t kLongest = (int64_t{1} << 31) - 1;  // dimension that the library takes
 
-std::string algorithm_text(const CublasLtAnswer& answer) {
+bool has_epilogue(const ProductProblem& problem) {
+  return problem.bias || problem.activation != Activation::none;
+}
+
+/// A product on its own, before what follows it.
+ProductProblem bare(ProductProblem problem) {
+  problem.bias = false;
+  problem.activation = Activation::none;
+  return problem;
+}
+
+/// The part [start, start + length) of a dimension.
+TensorView part(TensorView t, size_t dim, int64_t start, int64_t length) {
+  t.data = static_cast<std::byte*>(t.data) + start * t.strides[dim] * itemsize(t.dtype);
+  t.sizes[dim] = length;
+  return t;
+}
+
+Json to_json(const runtime::CublasLtAlgorithm& algorithm) {
+  Json words = Json::array();
+  for (const uint64_t word : algorithm.data) words.push_back(fmt::format("{:x}", word));
+  return words;
+}
+
+runtime::CublasLtAlgorithm algorithm_of(const Json& words) {
+  runtime::CublasLtAlgorithm out;
+  STAX_CHECK(words.as_array().size() == std::size(out.data), "a record of {} words", words.as_array().size());
+  for (size_t k = 0; k < std::size(out.data); ++k)
+    out.data[k] = std::stoull(words.as_array()[k].as_string(), nullptr, 16);
+  return out;
+}
+
+}  // namespace
+
+void TunedProduct::Way::run(const ProductOperands& operands) const {
+  product->run(operands, answer);
+  if (after) after->run(operands.result, operands.bias);
+}
+
+std::string TunedProduct::Way::str() const {
   const auto setting = [&](int32_t attribute) {
     int32_t value = -1;
     size_t written = 0;
@@ -34,54 +74,31 @@ std::string algorithm_text(const CublasLtAnswer& answer) {
                                                                     sizeof value, &written);
     return value;
   };
-  return fmt::format("algorithm {} tile {} stages {} splits {}, {} bytes of workspace",
+  return fmt::format("algorithm {} tile {} stages {} splits {}, {} bytes of workspace{}",
                      setting(runtime::kCublasAlgorithmId), setting(runtime::kCublasTile),
-                     setting(runtime::kCublasStages), setting(runtime::kCublasSplits),
-                     answer.workspace_bytes);
+                     setting(runtime::kCublasStages), setting(runtime::kCublasSplits), answer.workspace_bytes,
+                     after ? ", then a kernel" : "");
 }
 
-std::string to_text(const runtime::CublasLtAlgorithm& algorithm) {
-  Json words = Json::array();
-  for (const uint64_t word : algorithm.data) words.push_back(fmt::format("{:x}", word));
-  return words.dump();
-}
-
-std::optional<runtime::CublasLtAlgorithm> from_text(const std::string& text) {
-  try {
-    const Json words = Json::parse(text);
-    runtime::CublasLtAlgorithm out;
-    if (words.as_array().size() != std::size(out.data)) return std::nullopt;
-    for (size_t k = 0; k < std::size(out.data); ++k)
-      out.data[k] = std::stoull(words.as_array()[k].as_string(), nullptr, 16);
-    return out;
-  } catch (const std::exception&) {
-    return std::nullopt;  // written by another version: measured anew
-  }
-}
-
-}  // namespace
-
-bool is_product(std::string_view function) {
-  constexpr std::array<std::string_view, 4> kProducts = {"mm", "mm.dtype", "bmm", "bmm.dtype"};
-  return std::ranges::find(kProducts, function) != kProducts.end();
-}
-
-TunedProduct::TunedProduct(const runtime::CodeCache& cache, int32_t device, std::string strategy,
-                           runtime::ProductOptions options)
-    : cache_(cache), device_(device), strategy_(std::move(strategy)), options_(options) {}
+TunedProduct::TunedProduct(const runtime::CodeCache& cache, int32_t device, TunedProductOptions options)
+    : cache_(cache), device_(device), options_(std::move(options)) {}
 
 TunedProduct::~TunedProduct() = default;
 
 void TunedProduct::run(std::span<const Argument<TensorView>> arguments,
                        std::span<const TensorView> results) const {
-  const TensorView &a = arguments[0].tensor(), &b = arguments[1].tensor(), &result = results[0];
   const TensorView* bias =
       arguments.size() > 2 && arguments[2].is_tensor() ? &arguments[2].tensor() : nullptr;
+  multiply(arguments[0].tensor(), arguments[1].tensor(), bias, results[0]);
+}
+
+void TunedProduct::multiply(const TensorView& a, const TensorView& b, const TensorView* bias,
+                            const TensorView& result) const {
   const int64_t elements = result.numel();
   if (elements == 0) return;
   if (a.sizes.back() == 0) {
     // An empty sum. Memory of results has no gaps.
-    STAX_ASSERT(bias == nullptr && options_.activation == runtime::Activation::none,
+    STAX_ASSERT(bias == nullptr && options_.product.activation == Activation::none,
                 "[product] nothing is summed up, and then something is computed of it");
     device::use_cuda_device(device_);
     STAX_CUDA(cuMemsetD8Async, reinterpret_cast<device::CudaAddress>(result.data), 0,
@@ -89,26 +106,58 @@ void TunedProduct::run(std::span<const Argument<TensorView>> arguments,
               device::current_cuda_stream(device_).handle);
     return;
   }
-  const auto problem = runtime::problem_of(a, b, result, bias, options_);
+  // What is longer than the library's numbers goes in parts.
+  const size_t lead = result.sizes.size() - 2;
+  for (size_t d = 0; d < result.sizes.size(); ++d) {
+    if (result.sizes[d] <= kLongest) continue;
+    constexpr int64_t kPart = int64_t{1} << 30;
+    for (int64_t start = 0; start < result.sizes[d]; start += kPart) {
+      const int64_t length = std::min(kPart, result.sizes[d] - start);
+      const bool columns = d == lead + 1;
+      const TensorView some_bias = bias != nullptr && columns ? part(*bias, 0, start, length) : TensorView();
+      multiply(columns ? a : part(a, d, start, length), d == lead ? b : part(b, d, start, length),
+               bias != nullptr && columns ? &some_bias : bias, part(result, d, start, length));
+    }
+    return;
+  }
+  const auto problem = runtime::problem_of(a, b, result, bias, options_.product);
   STAX_ASSERT(problem, "[product] cuBLASLt cannot read the matrices as they lie");
   const ProductOperands operands{a.data, b.data, bias != nullptr ? bias->data : nullptr, result.data};
   const Ready* last = last_.load(std::memory_order_acquire);
-  const Ready& one =
-      last != nullptr && last->product.problem() == *problem ? *last : ready(*problem, operands);
-  one.product.run(operands, one.answer);
+  const Ready& one = last != nullptr && last->problem == *problem ? *last : ready(*problem, operands);
+  one.way.run(operands);
 }
 
 const TunedProduct::Ready& TunedProduct::ready(const ProductProblem& problem,
                                                const ProductOperands& operands) const {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<const Ready>& known = all_[problem.str()];
-  if (!known) {
-    auto made = std::make_unique<Ready>(problem, device_);
-    made->answer = choose(made->product, operands);
-    known = std::move(made);
-  }
+  if (!known) known = std::make_unique<const Ready>(Ready{problem, choose(problem, operands)});
   last_.store(known.get(), std::memory_order_release);
   return *known;
+}
+
+std::vector<TunedProduct::Way> TunedProduct::by_library(const ProductProblem& problem, int32_t most) const {
+  std::vector<Way> out;
+  const auto product = std::make_shared<const LibraryProduct>(problem, device_);
+  for (const CublasLtAnswer& answer : product->answers(most)) out.push_back({product, answer, nullptr});
+  return out;
+}
+
+std::shared_ptr<const ProductEpilogue> TunedProduct::epilogue(const ProductProblem& problem) const {
+  const runtime::LibraryMatrix& to = problem.result;
+  STAX_ASSERT(problem.swapped && to.leading == to.rows &&
+                  (problem.batch == 1 || to.batch_stride == to.rows * to.columns),
+              "[product] a result with gaps is followed by a kernel");
+  return options_.make_epilogue(
+      {problem.batch * to.columns, to.rows, problem.result_dtype, problem.bias, problem.activation});
+}
+
+std::vector<TunedProduct::Way> TunedProduct::with_kernel(const ProductProblem& problem, int32_t most) const {
+  std::vector<Way> out = by_library(bare(problem), most);
+  const auto after = epilogue(problem);
+  for (Way& way : out) way.after = after;
+  return out;
 }
 
 std::string TunedProduct::key(const ProductProblem& problem) const {
@@ -121,42 +170,74 @@ std::string TunedProduct::key(const ProductProblem& problem) const {
   return sha256_hex(facts.dump());
 }
 
-CublasLtAnswer TunedProduct::choose(const LibraryProduct& product, const ProductOperands& operands) const {
-  if (strategy_ == "none") return product.answers(1)[0];
-  const std::string record = key(product.problem());
-  if (const auto text = cache_.read(record)) {
-    if (const auto algorithm = from_text(*text)) {
-      if (const auto answer = product.check(*algorithm)) return *answer;
+TunedProduct::Way TunedProduct::choose(const ProductProblem& problem, const ProductOperands& operands) const {
+  const bool kernels = has_epilogue(problem) && options_.make_epilogue != nullptr;
+  if (options_.strategy == "none") {
+    try {
+      return by_library(problem, 1)[0];
+    } catch (const RuntimeError&) {
+      if (!kernels) throw;
+      return with_kernel(problem, 1)[0];
     }
   }
-  const CublasLtAnswer best = measured(product, operands);
-  (void)cache_.write(record, to_text(best.algorithm));
+  const std::string record = key(problem);
+  if (auto way = recorded(problem, record)) return *way;
+  Way best = measured(problem, operands);
+  Json text = Json::object();
+  text.set("algorithm", to_json(best.answer.algorithm));
+  text.set("kernel", best.after != nullptr);
+  (void)cache_.write(record, text.dump());
   return best;
 }
 
-CublasLtAnswer TunedProduct::measured(const LibraryProduct& product, const ProductOperands& operands) const {
-  const std::vector<CublasLtAnswer> answers = product.answers(kMeasured);
-  if (answers.size() == 1) return answers[0];
+std::optional<TunedProduct::Way> TunedProduct::recorded(const ProductProblem& problem,
+                                                        const std::string& key) const {
+  const auto text = cache_.read(key);
+  if (!text) return std::nullopt;
+  try {
+    const Json record = Json::parse(*text);
+    const bool kernel = record.at("kernel").as_bool();
+    if (kernel && !options_.make_epilogue) return std::nullopt;
+    auto product = std::make_shared<const LibraryProduct>(kernel ? bare(problem) : problem, device_);
+    const auto answer = product->check(algorithm_of(record.at("algorithm")));
+    if (!answer) return std::nullopt;
+    return Way{std::move(product), *answer, kernel ? epilogue(problem) : nullptr};
+  } catch (const std::exception&) {
+    return std::nullopt;  // written by another version: measured anew
+  }
+}
+
+TunedProduct::Way TunedProduct::measured(const ProductProblem& problem,
+                                         const ProductOperands& operands) const {
+  const bool kernels = has_epilogue(problem) && options_.make_epilogue != nullptr;
+  std::vector<Way> ways;
+  try {
+    ways = by_library(problem, kMeasured);
+  } catch (const RuntimeError&) {
+    if (!kernels) throw;
+  }
+  if (kernels) std::ranges::move(with_kernel(problem, kMeasured), std::back_inserter(ways));
+  if (ways.size() == 1) return ways[0];
   ColdTimer timer(device_);
-  const CublasLtAnswer* best = nullptr;
+  const Way* best = nullptr;
   double least = 0;
   std::string table;
-  for (const CublasLtAnswer& answer : answers) {
+  for (const Way& way : ways) {
     std::string outcome;
     try {
       const double seconds = timer.seconds(
-          kRepeats, [] {}, [&] { product.run(operands, answer); });
+          kRepeats, [] {}, [&] { way.run(operands); });
       outcome = fmt::format("{:.4f} ms", 1e3 * seconds);
-      if (best == nullptr || seconds < least) best = &answer, least = seconds;
+      if (best == nullptr || seconds < least) best = &way, least = seconds;
     } catch (const RuntimeError& error) {
       outcome = error.what();
     }
-    table += fmt::format("  {}: {}\n", algorithm_text(answer), outcome);
+    table += fmt::format("  {}: {}\n", way.str(), outcome);
   }
   STAX_RUNTIME_CHECK(best != nullptr, "cuBLASLt does none of its answers to the product {}:\n{}",
-                     product.problem().str(), table);
-  log::print(log::Channel::autotune, "product {} on {}: {} is the fastest of\n{}", product.problem().str(),
-             device::cuda_properties(device_).name, algorithm_text(*best), table);
+                     problem.str(), table);
+  log::print(log::Channel::autotune, "product {} on {}: {} is the fastest of\n{}", problem.str(),
+             device::cuda_properties(device_).name, best->str(), table);
   return *best;
 }
 

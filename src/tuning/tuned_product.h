@@ -1,11 +1,14 @@
-// Products of matrices on a GPU: a call of a plan that cuBLASLt does, by the algorithm that is fastest.
+// Products of matrices on a GPU: a call of a plan that cuBLASLt does, in the way that is fastest.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "kernels/external.h"
 #include "runtime/code_cache.h"
@@ -13,42 +16,74 @@
 
 namespace stax::tuning {
 
-/// Whether `function` is a product that TunedProduct does.
-bool is_product(std::string_view function);
+/// What follows a product, by a kernel of its own that works on the product in place.
+class ProductEpilogue {
+ public:
+  virtual ~ProductEpilogue() = default;
+  /// Puts result = activation(result + bias) into the device's current stream.
+  virtual void run(void* result, const void* bias) const = 0;
+};
+
+/// What it is made for: a row-major matrix, and a bias of that dtype with an element for each column.
+struct EpilogueShape {
+  int64_t rows = 0, columns = 0;
+  DType dtype = DType::float32;
+  bool bias = false;
+  runtime::Activation activation = runtime::Activation::none;
+};
+using MakeEpilogue = std::function<std::shared_ptr<const ProductEpilogue>(const EpilogueShape& shape)>;
+
+struct TunedProductOptions {
+  /// As for TunedKernel. With "none" the library's first answer is taken; otherwise several are measured
+  /// with the first call's arguments, and the fastest is recorded.
+  std::string strategy = "none";
+  runtime::ProductOptions product;
+  /// Makes kernels for what follows the product, to be compared with the library's, and for what the library
+  /// does not have. Without it the library does everything.
+  MakeEpilogue make_epilogue;
+};
 
 /// Takes what the function of a product takes, over device memory: two matrices or batches of them, then the
 /// bias where there is one. Each problem, by sizes, layouts and alignments, is made ready when it first
 /// comes. Thread-safe.
 class TunedProduct final : public kernels::PreparedExternal {
  public:
-  /// `strategy`: as for TunedKernel. With "none" the library's first answer is taken; otherwise several are
-  /// measured with the first call's arguments, and the fastest is recorded in `cache`, which outlives this.
-  TunedProduct(const runtime::CodeCache& cache, int32_t device, std::string strategy,
-               runtime::ProductOptions options);
+  /// Choices are recorded in `cache`, which outlives this.
+  TunedProduct(const runtime::CodeCache& cache, int32_t device, TunedProductOptions options);
   ~TunedProduct() override;
 
   void run(std::span<const Argument<TensorView>> arguments,
            std::span<const TensorView> results) const override;
 
  private:
-  /// A problem and how it is done.
-  struct Ready {
-    explicit Ready(const runtime::ProductProblem& problem, int32_t device) : product(problem, device) {}
-    runtime::LibraryProduct product;
+  /// One way to do a problem.
+  struct Way {
+    std::shared_ptr<const runtime::LibraryProduct> product;
     runtime::CublasLtAnswer answer;
+    std::shared_ptr<const ProductEpilogue> after;  // null: the library does everything
+    void run(const runtime::ProductOperands& operands) const;
+    std::string str() const;
+  };
+  struct Ready {
+    runtime::ProductProblem problem;
+    Way way;
   };
 
+  void multiply(const TensorView& a, const TensorView& b, const TensorView* bias,
+                const TensorView& result) const;
   const Ready& ready(const runtime::ProductProblem& problem, const runtime::ProductOperands& operands) const;
-  runtime::CublasLtAnswer choose(const runtime::LibraryProduct& product,
-                                 const runtime::ProductOperands& operands) const;
-  runtime::CublasLtAnswer measured(const runtime::LibraryProduct& product,
-                                   const runtime::ProductOperands& operands) const;
+  Way choose(const runtime::ProductProblem& problem, const runtime::ProductOperands& operands) const;
+  std::optional<Way> recorded(const runtime::ProductProblem& problem, const std::string& key) const;
+  Way measured(const runtime::ProductProblem& problem, const runtime::ProductOperands& operands) const;
+  /// The library's own ways, and those with a kernel after the product.
+  std::vector<Way> by_library(const runtime::ProductProblem& problem, int32_t most) const;
+  std::vector<Way> with_kernel(const runtime::ProductProblem& problem, int32_t most) const;
+  std::shared_ptr<const ProductEpilogue> epilogue(const runtime::ProductProblem& problem) const;
   std::string key(const runtime::ProductProblem& problem) const;
 
   const runtime::CodeCache& cache_;
   int32_t device_;
-  std::string strategy_;
-  runtime::ProductOptions options_;
+  TunedProductOptions options_;
   mutable std::mutex mutex_;
   mutable std::unordered_map<std::string, std::unique_ptr<const Ready>> all_;  // by ProductProblem::str()
   mutable std::atomic<const Ready*> last_ = nullptr;

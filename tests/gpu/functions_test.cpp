@@ -1,7 +1,9 @@
 // Functions over tensors of a GPU, compiled and eagerly, against the same on the CPU.
 #include <algorithm>
+#include <functional>
 
 #include "gpu/gpu_testing.h"
+#include "runtime/cublas_lt.h"
 #include "support/fake_cuda/fake_cublas_lt.h"
 
 namespace stax {
@@ -163,6 +165,59 @@ TEST_F(GpuTest, ProductsStayOnTheGpu) {
   EXPECT_EQ(fake_cublas_lt::products().size(), on_real_gpu() ? 0u : 1u);
   expect_close(eager, matmul(x, w), 1e-4);
   expect_close(matmul(there.to(kInt32), w_there.to(kInt32)), matmul(x.to(kInt32), w.to(kInt32)));
+}
+
+// What the library joins to its products: the results are those of the operators one by one.
+TEST_F(GpuTest, ProductsTakeWhatFollowsThem) {
+  struct Case {
+    const char* name;
+    std::function<Tensor(const Tensor& x, const Tensor& w, const Tensor& bias)> function;
+    size_t kernels;  // besides the product
+  };
+  const std::vector<Case> cases = {
+      {"bias", [](auto& x, auto& w, auto& b) { return matmul(x, w.t()) + b; }, 0},
+      {"relu", [](auto& x, auto& w, auto&) { return relu(matmul(x, w.t())); }, 0},
+      {"linear, relu", [](auto& x, auto& w, auto& b) { return relu(linear(x, w, b)); }, 0},
+      {"linear, gelu", [](auto& x, auto& w, auto& b) { return gelu(linear(x, w, b), "tanh"); }, 0},
+      {"gelu", [](auto& x, auto& w, auto&) { return gelu(matmul(x, w.t()), "tanh"); }, 0},
+      {"addmm", [](auto& x, auto& w, auto& b) { return relu(addmm(b, x.select(0, 0), w.t())); }, 0},
+      {"of erf", [](auto& x, auto& w, auto& b) { return gelu(linear(x, w, b)); }, 1},
+      {"a column",
+       [](auto& x, auto& w, auto& b) { return matmul(x, w.t()) + b.sum() + b.slice(0, 0, 4).unsqueeze(1); },
+       2},
+      {"twice",
+       [](auto& x, auto& w, auto& b) {
+         const Tensor y = matmul(x, w.t());
+         return relu(y + b) * y;
+       },
+       1},
+      {"half a bias", [](auto& x, auto& w, auto& b) { return add(matmul(x, w.t()), b, 0.5); }, 1},
+  };
+  for (const DType dtype : {kFloat32, kBFloat16}) {
+    const Tensor x = (ramp({2, 4, 8}, 0.125) - 1).to(dtype), w = (ramp({6, 8}, 0.125)).to(dtype),
+                 bias = ramp({6}, 2).to(dtype);
+    for (const Case& c : cases) {
+      SCOPED_TRACE(c.name);
+      auto compiled = compile(c.function, {.strict_native = true});
+      expect_close(compiled(x.cuda(), w.cuda(), bias.cuda()), c.function(x, w, bias),
+                   dtype == kFloat32 ? 1e-4 : 2e-2);
+      EXPECT_EQ(compiled.artifacts()[0].kernels.size(), c.kernels) << compiled.artifacts()[0].graph;
+    }
+  }
+}
+
+TEST_F(GpuTest, Tf32IsUsedWhereItIsAskedFor) {
+  const auto f = [](const Tensor& x, const Tensor& w) { return matmul(x, w); };
+  const Tensor x = ramp({4, 8}), w = ramp({8, 4}, 0.5);  // of few bits: exact either way
+  for (const char* precision : {"highest", "high"}) {
+    fake_cublas_lt::reset();
+    expect_close(compile(f, {.matmul_precision = precision})(x.cuda(), w.cuda()), f(x, w), 1e-5);
+    if (on_real_gpu()) continue;
+    ASSERT_EQ(fake_cublas_lt::products().size(), 1u);
+    EXPECT_EQ(fake_cublas_lt::products()[0].compute_type == runtime::kCublasComputeTF32,
+              std::string(precision) == "high");
+  }
+  EXPECT_THROW((void)compile(f, {.matmul_precision = "low"}), UserError);
 }
 
 TEST_F(GpuTest, DataDetermineSizes) {

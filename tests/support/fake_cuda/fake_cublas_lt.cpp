@@ -37,6 +37,7 @@ struct State {
   std::vector<uint32_t> alignments;
   std::map<std::string, int32_t> failures;
   int32_t questions = 0;
+  float epilogue = 0;  // milliseconds
 };
 State& state() {
   static auto* const one = new State();
@@ -296,7 +297,7 @@ EXPORTED int32_t cublasLtMatmul(CublasLtHandle, CublasLtOperation operation, con
   const fake_cublas_lt::Answer& answer = s.answers[algorithm->data[0]];
   if (workspace_bytes < answer.workspace_bytes || (workspace_bytes > 0 && workspace == nullptr))
     return kCublasInvalidValue;
-  fake_cuda::advance(answer.milliseconds);
+  fake_cuda::advance(answer.milliseconds + (op.epilogue == kCublasEpilogueNone ? 0 : s.epilogue));
   if (workspace != nullptr) std::memset(workspace, 0xee, workspace_bytes);
   const uint64_t inner = op.transpose_a ? first.rows : first.columns;
   s.products.push_back({to.rows, to.columns, inner, to.batch, op.transpose_a != 0, op.transpose_b != 0,
@@ -326,9 +327,13 @@ void reset() {
   s.failures.clear();
   s.answers.assign(4, {});
   s.questions = 0;
+  s.epilogue = 0;
 }
 void answers(std::vector<Answer> answers) {
   state().answers = std::move(answers);
+}
+void with_epilogue(float milliseconds) {
+  state().epilogue = milliseconds;
 }
 std::vector<uint32_t> alignments() {
   return state().alignments;

@@ -32,6 +32,8 @@ struct Answer {
 };
 /// Those of the heuristic; at first four without workspace.
 FAKE_CUDA_API void answers(std::vector<Answer> answers);
+/// How much longer a product with an epilogue takes.
+FAKE_CUDA_API void with_epilogue(float milliseconds);
 /// Alignments that the heuristic was last told, of a, b and d.
 FAKE_CUDA_API std::vector<uint32_t> alignments();
 /// How often the heuristic was asked.

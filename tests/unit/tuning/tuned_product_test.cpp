@@ -43,7 +43,7 @@ class TunedProductTest : public testing::Test {
 };
 
 TEST_F(TunedProductTest, TakesTheFirstAnswerWithoutMeasuring) {
-  const TunedProduct product(cache_, 0, "none", {});
+  const TunedProduct product(cache_, 0, {.strategy = "none"});
   EXPECT_EQ(run(product), 4);
   EXPECT_EQ(run(product), 4);
   EXPECT_EQ(fake_cublas_lt::questions(), 1);
@@ -54,13 +54,13 @@ TEST_F(TunedProductTest, TakesTheFirstAnswerWithoutMeasuring) {
 TEST_F(TunedProductTest, TakesTheFastestAndRemembersIt) {
   fake_cublas_lt::answers({{0, 20}, {0, 14}, {4096, 10}, {0, 12}});
   {
-    const TunedProduct product(cache_, 0, "candidates", {});
+    const TunedProduct product(cache_, 0, {.strategy = "candidates"});
     EXPECT_EQ(run(product), 4);
     EXPECT_GT(fake_cublas_lt::products().size(), 12u);
     EXPECT_EQ(fake_cublas_lt::products().back().algorithm, 2);
   }
   const size_t before = fake_cublas_lt::products().size();
-  const TunedProduct next(cache_, 0, "candidates", {});
+  const TunedProduct next(cache_, 0, {.strategy = "candidates"});
   EXPECT_EQ(run(next), 4);
   EXPECT_EQ(fake_cublas_lt::questions(), 1);
   ASSERT_EQ(fake_cublas_lt::products().size(), before + 1);
@@ -75,22 +75,84 @@ TEST_F(TunedProductTest, TakesTheFastestAndRemembersIt) {
 
 TEST_F(TunedProductTest, ARecordThatTheLibraryRefusesCountsAsMissing) {
   fake_cublas_lt::answers({{0, 20}, {0, 10}});
-  EXPECT_EQ(run(TunedProduct(cache_, 0, "candidates", {})), 4);
+  EXPECT_EQ(run(TunedProduct(cache_, 0, {.strategy = "candidates"})), 4);
   EXPECT_EQ(fake_cublas_lt::products().back().algorithm, 1);
   fake_cublas_lt::answers({{0, 0.5f}});
-  EXPECT_EQ(run(TunedProduct(cache_, 0, "candidates", {})), 4);
+  EXPECT_EQ(run(TunedProduct(cache_, 0, {.strategy = "candidates"})), 4);
   EXPECT_EQ(fake_cublas_lt::products().back().algorithm, 0);
 }
 
 TEST_F(TunedProductTest, AnAnswerThatFailsIsLeftOut) {
   fake_cublas_lt::answers({{0, 10}, {0, 20}});
   fake_cublas_lt::fail("cublasLtMatmul", 15);
-  EXPECT_EQ(run(TunedProduct(cache_, 0, "candidates", {})), 4);
+  EXPECT_EQ(run(TunedProduct(cache_, 0, {.strategy = "candidates"})), 4);
   EXPECT_EQ(fake_cublas_lt::products().back().algorithm, 1);
 }
 
+/// Adds the bias to a row, in no time or in some.
+class PlainEpilogue final : public ProductEpilogue {
+ public:
+  PlainEpilogue(EpilogueShape shape, float milliseconds) : shape_(shape), milliseconds_(milliseconds) {}
+  void run(void* result, const void* bias) const override {
+    fake_cuda::advance(milliseconds_);
+    auto* const to = static_cast<float*>(result);
+    for (int64_t k = 0; k < shape_.rows * shape_.columns; ++k)
+      to[k] += static_cast<const float*>(bias)[k % shape_.columns];
+  }
+
+ private:
+  EpilogueShape shape_;
+  float milliseconds_;
+};
+
+TEST_F(TunedProductTest, AKernelAfterTheProductIsACandidate) {
+  for (const float milliseconds : {4.0f, 12.0f}) {
+    fake_cublas_lt::reset();
+    fake_cublas_lt::answers({{0, 20}, {0, 10}});
+    fake_cublas_lt::with_epilogue(8);
+    const runtime::CodeCache cache(folder_.path() + (milliseconds < 8 ? "/fast" : "/slow"));
+    int32_t made = 0;
+    TunedProductOptions options{.strategy = "candidates"};
+    options.make_epilogue = [&](const EpilogueShape& shape) {
+      ++made;
+      EXPECT_EQ(shape.rows, 2);
+      EXPECT_EQ(shape.columns, 3);
+      EXPECT_TRUE(shape.bias);
+      return std::make_shared<PlainEpilogue>(shape, milliseconds);
+    };
+    for (const bool again : {false, true}) {
+      const TunedProduct product(cache, 0, options);
+      std::vector<Argument<TensorView>> arguments = {matrix(2, 4, 1), matrix(4, 3, 1), matrix(1, 3, 5)};
+      arguments[2] = TensorView{arguments[2].tensor().data, DType::float32, {3}, {1}};
+      const std::vector<TensorView> results = {matrix(2, 3, -1)};
+      product.run(arguments, results);
+      EXPECT_EQ(*static_cast<const float*>(results[0].data), 9);
+      // Behind the best of the plain products, or 8 ms more in the library.
+      EXPECT_EQ(fake_cublas_lt::products().back().algorithm, 1);
+      EXPECT_EQ(fake_cublas_lt::products().back().epilogue,
+                milliseconds < 8 ? runtime::kCublasEpilogueNone : runtime::kCublasEpilogueBias);
+      EXPECT_EQ(made, again && milliseconds < 8 ? 2 : 1);
+    }
+  }
+}
+
+TEST_F(TunedProductTest, AKernelDoesWhatTheLibraryDoesNotHave) {
+  fake_cublas_lt::fail("cublasLtMatmulAlgoGetHeuristic", 15);
+  TunedProductOptions options;
+  options.make_epilogue = [](const EpilogueShape& shape) {
+    return std::make_shared<PlainEpilogue>(shape, 0.0f);
+  };
+  std::vector<Argument<TensorView>> arguments = {matrix(2, 4, 1), matrix(4, 3, 1), matrix(1, 3, 5)};
+  arguments[2] = TensorView{arguments[2].tensor().data, DType::float32, {3}, {1}};
+  const std::vector<TensorView> results = {matrix(2, 3, -1)};
+  TunedProduct(cache_, 0, options).run(arguments, results);
+  EXPECT_EQ(*static_cast<const float*>(results[0].data), 9);
+  ASSERT_EQ(fake_cublas_lt::products().size(), 1u);
+  EXPECT_EQ(fake_cublas_lt::products()[0].epilogue, runtime::kCublasEpilogueNone);
+}
+
 TEST_F(TunedProductTest, EmptySumsAreZeroAndEmptyResultsNothing) {
-  const TunedProduct product(cache_, 0, "none", {});
+  const TunedProduct product(cache_, 0, {.strategy = "none"});
   EXPECT_EQ(run(product, 2, 3, 0), 0);
   (void)run(product, 0, 3, 4);
   EXPECT_TRUE(fake_cublas_lt::products().empty());
