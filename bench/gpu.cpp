@@ -95,6 +95,7 @@ struct Row {
   const char* name;
   double bytes;  // every input read once, every result written once
   std::function<std::function<void()>()> prepare;
+  double operations = 0;  // multiplications and additions, where they and not the bytes limit
 };
 
 /// Normally distributed numbers on the device.
@@ -110,8 +111,12 @@ Tensor numbers(stax::IntList sizes, stax::DType dtype = stax::kFloat32) {
 
 /// A row that compiles `f` and calls it with tensors.
 template <class F, class... Inputs>
+std::function<void()> calls_with(const stax::CompileOptions& options, F f, Inputs... inputs) {
+  return [compiled = stax::compile(f, options), inputs...] { compiled(inputs...); };
+}
+template <class F, class... Inputs>
 std::function<void()> calls_of(F f, Inputs... inputs) {
-  return [compiled = stax::compile(f), inputs...] { compiled(inputs...); };
+  return calls_with({}, f, inputs...);
 }
 
 constexpr double kFloats = 4.0 * (1 << 26), kHalves = 2.0 * (1 << 26);
@@ -206,30 +211,64 @@ std::vector<Row> half_precision_rows() {
   };
 }
 
-/// One line a row; `as_json` is for bench/gpu_peers.py.
-void measure(const std::vector<Row>& rows, bool as_json) {
+std::vector<Row> product_rows() {
+  constexpr double kCube = 2.0 * 4096 * 4096 * 4096, kWide = 2.0 * 8192 * 1024 * 4096;
+  const auto half = [](int64_t rows, int64_t columns) { return numbers({rows, columns}, stax::kBFloat16); };
+  const auto with_gelu = [half](const char* form) {
+    return calls_of([form](const Tensor& a, const Tensor& b) { return gelu(matmul(a, b), form); },
+                    half(8192, 1024), half(1024, 4096));
+  };
+  const auto product = [](const Tensor& a, const Tensor& b) { return matmul(a, b); };
+  return {
+      {"relu(a@b+c), 4096^3 bfloat16", 2.0 * 3 * 4096 * 4096,
+       [=] {
+         return calls_of(
+             [](const Tensor& a, const Tensor& b, const Tensor& c) { return relu(matmul(a, b) + c); },
+             half(4096, 4096), half(4096, 4096), half_row());
+       },
+       kCube},
+      {"gelu(a@b), 8192x1024x4096", 2.0 * (8192 * 1024 + 1024 * 4096 + 8192 * 4096),
+       [=] { return with_gelu("none"); }, kWide},
+      {"gelu(a@b,tanh), 8192x1024x4096", 2.0 * (8192 * 1024 + 1024 * 4096 + 8192 * 4096),
+       [=] { return with_gelu("tanh"); }, kWide},
+      {"a@b, 64x65536x64 bfloat16", 2.0 * 2 * 64 * 65536,
+       [=] { return calls_of(product, half(64, 65536), half(65536, 64)); }},
+      {"a@b, 4096^3 TF32", 4.0 * 3 * 4096 * 4096,
+       [=] {
+         return calls_with({.matmul_precision = "high"}, product, numbers({4096, 4096}),
+                           numbers({4096, 4096}));
+       },
+       kCube},
+  };
+}
+
+/// One line a row whose name has `part` in it; `as_json` is for bench/gpu_peers.py.
+void measure(const std::vector<Row>& rows, bool as_json, std::string_view part) {
   for (const Row& row : rows) {
+    if (std::string_view(row.name).find(part) == std::string_view::npos) continue;
     const double ms = device_milliseconds(row.prepare());
     if (as_json)
-      fmt::print("{{\"row\": \"{}\", \"ms\": {:.5f}, \"bytes\": {:.0f}}}\n", row.name, ms, row.bytes);
+      fmt::print("{{\"row\": \"{}\", \"ms\": {:.5f}, \"bytes\": {:.0f}, \"operations\": {:.0f}}}\n", row.name,
+                 ms, row.bytes, row.operations);
     else
-      fmt::print("{:<28} {:8.4f} ms  {:6.3f} TB/s\n", row.name, ms, row.bytes / ms * 1e-9);
+      fmt::print("{:<30} {:8.4f} ms  {:6.3f} TB/s{}\n", row.name, ms, row.bytes / ms * 1e-9,
+                 row.operations > 0 ? fmt::format("  {:4.0f} TFLOP/s", row.operations / ms * 1e-9) : "");
     std::fflush(stdout);
   }
 }
 
 }  // namespace
 
+// bench_gpu [--json] [PART]: all rows, or those that have PART in their names.
 int main(int argc, char** argv) {
   const bool as_json = argc > 1 && std::string_view(argv[1]) == "--json";
+  const int next = as_json ? 2 : 1;
+  const std::string_view part = argc > next ? argv[next] : "";
   if (!stax::cuda::is_available()) {
     fmt::print("not run: {}\n", stax::cuda::unavailable_reason());
     return 0;
   }
-  if (!as_json) {
-    fmt::print("{}\n", device::cuda_properties(0).name);
-    calls();
-  }
-  measure(float_rows(), as_json);
-  measure(half_precision_rows(), as_json);
+  if (!as_json) fmt::print("{}\n", device::cuda_properties(0).name);
+  if (!as_json && part.empty()) calls();
+  for (const auto& rows : {float_rows(), half_precision_rows(), product_rows()}) measure(rows, as_json, part);
 }

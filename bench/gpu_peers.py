@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""gpu_peers.py BENCH_GPU: the suite of bench_gpu beside PyTorch, eagerly, compiled, and compiled with max-autotune.
+"""gpu_peers.py BENCH_GPU [PART]: the suite of bench_gpu beside PyTorch, eagerly, compiled, and compiled with max-autotune.
 
 Both measure the milliseconds that the device spends, from a cold L2 cache, in turns on the same GPU; a figure is the
-median of the rounds' medians. The ratio is PyTorch's best over Stax. Needs a GPU and a Python with PyTorch."""
+median of the rounds' medians. With PART only rows that have it in their names. The ratio is PyTorch's best over Stax. Needs a GPU and a Python with PyTorch."""
 
 import json
 import math
@@ -59,6 +59,17 @@ ROWS = {
     "layer_norm(x,w,b), bfloat16": (norm, lambda: (half(16384, 4096), half(4096), half(4096))),
     "rms_norm(x,w), bfloat16": (lambda a, w: F.rms_norm(a, (4096,), w), lambda: (half(16384, 4096), half(4096))),
     "silu(g)*u, bfloat16": (lambda g, u: F.silu(g) * u, lambda: (half(16384, 4096), half(16384, 4096))),
+    "relu(a@b+c), 4096^3 bfloat16": (
+        lambda a, b, c: torch.relu(a @ b + c),
+        lambda: (half(4096, 4096), half(4096, 4096), half(4096)),
+    ),
+    "gelu(a@b), 8192x1024x4096": (lambda a, b: F.gelu(a @ b), lambda: (half(8192, 1024), half(1024, 4096))),
+    "gelu(a@b,tanh), 8192x1024x4096": (
+        lambda a, b: F.gelu(a @ b, approximate="tanh"),
+        lambda: (half(8192, 1024), half(1024, 4096)),
+    ),
+    "a@b, 64x65536x64 bfloat16": (lambda a, b: a @ b, lambda: (half(64, 65536), half(65536, 64))),
+    "a@b, 4096^3 TF32": (lambda a, b: a @ b, lambda: (numbers(4096, 4096), numbers(4096, 4096))),
 }
 WAYS = {"eager": None, "compiled": {}, "max-autotune": {"mode": "max-autotune-no-cudagraphs"}}
 
@@ -69,6 +80,7 @@ def peer_round(ways):
     for name, (function, inputs) in ROWS.items():
         made = inputs()
         result[name] = {}
+        torch.set_float32_matmul_precision("high" if "TF32" in name else "highest")
         for way in WAYS:
             run = ways[name, way]
             result[name][way] = do_bench(lambda: run(*made), warmup=20, rep=60, return_mode="median")
@@ -77,8 +89,8 @@ def peer_round(ways):
     return result
 
 
-def stax_round(program):
-    lines = subprocess.run([program, "--json"], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+def stax_round(program, part):
+    lines = subprocess.run([program, "--json", part], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     return {row["row"]: row for row in map(json.loads, lines)}
 
 
@@ -96,18 +108,22 @@ def prepared():
     return ways
 
 
-def main(program):
+def main(program, part=""):
+    for name in [name for name in ROWS if part not in name]:
+        del ROWS[name]
     ways, peers, ours = prepared(), [], []
     for _ in range(ROUNDS):
         peers.append(peer_round(ways))
-        ours.append(stax_round(program))
+        ours.append(stax_round(program, part))
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; ms, medians of {ROUNDS} rounds")
-    print("| | Stax | TB/s | " + " | ".join(WAYS) + " | ratio |")
+    print("| | Stax | TB/s, TFLOP/s | " + " | ".join(WAYS) + " | ratio |")
     print("| --- |" + " ---: |" * (len(WAYS) + 3))
     ratios = []
     for name in ours[0]:
         ms = statistics.median(o[name]["ms"] for o in ours)
-        cells = [f"{ms:.4f}", f"{ours[0][name]['bytes'] / ms * 1e-9:.2f}"]
+        row = ours[0][name]
+        rate = f"{row['operations'] / ms * 1e-9:.0f}" if row["operations"] else f"{row['bytes'] / ms * 1e-9:.2f}"
+        cells = [f"{ms:.4f}", rate]
         if name in ROWS:
             times = [statistics.median(p[name][way] for p in peers) for way in WAYS]
             ratios.append(min(times) / ms)
@@ -120,4 +136,4 @@ def main(program):
         sys.exit(f"gpu_peers: bench_gpu has no rows {sorted(missing)}")
 
 
-main(sys.argv[1])
+main(*sys.argv[1:])
