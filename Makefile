@@ -27,8 +27,9 @@ bench: setup
 
 # The same on a GPU, then through PyTorch where python3 has it.
 bench-gpu:
-	@tools/build.sh $(PRESET) $(JOBS) bin/bench_gpu
+	@tools/build.sh $(PRESET) $(JOBS) bin/bench_gpu bin/bench_gpu_dynamic
 	@$(BUILD)/bin/bench_gpu
+	@$(BUILD)/bin/bench_gpu_dynamic
 	@python3 bench/gpu_peers.py $(BUILD)/bin/bench_gpu || true
 
 # Random programs, more of them than the tests run: make fuzz FUZZ_COUNT=10000 FUZZ_SEED=7

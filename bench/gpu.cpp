@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/gpu_time.h"
 #include "device/cuda_device.h"
 #include "stax/stax.h"
 
@@ -34,25 +35,6 @@ double host_microseconds(const std::function<void()>& f) {
     all.push_back(time.count() / kCalls * 1e6);
   }
   stax::cuda::synchronize();
-  return median(all);
-}
-
-/// Milliseconds that the device spends on one call, from a cold L2 cache. Writing over it takes the device
-/// longer than the host needs for the call, so that the launch is no part of the figure.
-double device_milliseconds(const std::function<void()>& f) {
-  static const Tensor flush = stax::empty({1 << 28}, stax::TensorOptions(stax::kUInt8).device(stax::kCUDA));
-  std::vector<double> all;
-  f();
-  for (int k = 0; k < 30; ++k) {
-    stax::cuda::Event start(true), end(true);
-    STAX_CUDA(cuMemsetD8Async, reinterpret_cast<device::CudaAddress>(flush.data_ptr()), 0, size_t{1} << 28,
-              device::current_cuda_stream(0).handle);
-    start.record();
-    f();
-    end.record();
-    end.synchronize();
-    all.push_back(start.elapsed_time(end));
-  }
   return median(all);
 }
 
@@ -246,7 +228,7 @@ std::vector<Row> product_rows() {
 void measure(const std::vector<Row>& rows, bool as_json, std::string_view part) {
   for (const Row& row : rows) {
     if (std::string_view(row.name).find(part) == std::string_view::npos) continue;
-    const double ms = device_milliseconds(row.prepare());
+    const double ms = bench::device_milliseconds({row.prepare()})[0];
     if (as_json)
       fmt::print("{{\"row\": \"{}\", \"ms\": {:.5f}, \"bytes\": {:.0f}, \"operations\": {:.0f}}}\n", row.name,
                  ms, row.bytes, row.operations);

@@ -54,7 +54,7 @@ struct KernelCall {
   std::span<const long> extents;          // values of KernelInfo::extents
   std::function<int64_t(Expr)> evaluate;  // for the sizes of the call
   /// Where given: empty at first, then what the runner left there at the last launch with it, which came from
-  /// the same kernel of the same plan. One launch at a time uses it.
+  /// the same kernel of the same plan, which outlives it. One launch at a time uses it.
   std::unique_ptr<LaunchBlock>* block = nullptr;
 };
 

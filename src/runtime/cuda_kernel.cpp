@@ -208,9 +208,9 @@ class CudaKernel::Block final : public codegen::LaunchBlock {
  public:
   explicit Block(const CudaKernel& kernel) : owner(kernel) {}
 
-  /// Whether it was laid out for these sizes, by that kernel.
-  bool serves(const CudaKernel& kernel, const KernelCall& call) const {
-    return &owner == &kernel && std::ranges::equal(call.sizes, sizes) &&
+  /// Whether it was laid out for these sizes.
+  bool serves(const KernelCall& call) const {
+    return !values.empty() && std::ranges::equal(call.sizes, sizes) &&
            std::ranges::equal(call.extents, extents);
   }
 
@@ -229,6 +229,8 @@ class CudaKernel::Block final : public codegen::LaunchBlock {
 void CudaKernel::lay_out_grid(const KernelCall& call, Block& block) const {
   int64_t blocks[3] = {1, 1, 1};
   const int64_t* const most = device::cuda_properties(device_).grid_blocks;
+  block.instances = 1;
+  block.folded = false;
   for (size_t d = 0; d < grid_.size(); ++d) {
     const auto [axis, size] = grid_[d];
     if (axis >= 0) blocks[d] = (int64_t{call.extents[static_cast<size_t>(axis)]} + size - 1) / size;
@@ -243,6 +245,7 @@ void CudaKernel::lay_out_grid(const KernelCall& call, Block& block) const {
                        "tensors",
                        kernel_.name, block.instances, blocks[0], blocks[1], blocks[2], most[0]);
     block.grid[0] = static_cast<uint32_t>(block.instances);
+    block.grid[1] = block.grid[2] = 1;
     return;
   }
   for (size_t d = 0; d < grid_.size(); ++d) block.grid[d] = static_cast<uint32_t>(blocks[d]);
@@ -251,6 +254,9 @@ void CudaKernel::lay_out_grid(const KernelCall& call, Block& block) const {
 void CudaKernel::lay_out(const KernelCall& call, Block& block) const {
   block.sizes.assign(call.sizes.begin(), call.sizes.end());
   block.extents.assign(call.extents.begin(), call.extents.end());
+  block.values.clear();  // until all of it is there
+  block.arguments.clear();
+  block.loaded = nullptr;
   lay_out_grid(call, block);
   block.best = variant_of_sizes(call, symbolic_, !sizes_.empty());
   block.count = pointers_.size() + kernel_.scalars.size() + call.sizes.size() + call.extents.size();
@@ -302,14 +308,10 @@ void CudaKernel::launch(const KernelCall& call, Block& block) const {
 void CudaKernel::run(const KernelCall& call) const {
   std::unique_ptr<codegen::LaunchBlock> own;
   std::unique_ptr<codegen::LaunchBlock>& kept = call.block != nullptr ? *call.block : own;
-  Block* block = static_cast<Block*>(kept.get());
-  if (block == nullptr || !block->serves(*this, call)) {
-    auto made = std::make_unique<Block>(*this);
-    lay_out(call, *made);
-    block = made.get();
-    kept = std::move(made);
-  }
-  if (block->instances > 0) launch(call, *block);
+  if (!kept || &static_cast<Block&>(*kept).owner != this) kept = std::make_unique<Block>(*this);
+  auto& block = static_cast<Block&>(*kept);
+  if (!block.serves(call)) lay_out(call, block);
+  if (block.instances > 0) launch(call, block);
 }
 
 }  // namespace stax::runtime

@@ -19,6 +19,7 @@ std::string file_key(const TuningKey& key, std::span<const LaunchConfig> candida
   facts.set("gpu", key.gpu);
   facts.set("triton", key.triton);
   facts.set("strategy", key.strategy);
+  if (!key.sizes.empty()) facts.set("sizes", key.sizes);
   Json list = Json::array();
   for (const LaunchConfig& c : candidates) list.push_back(to_string(c));
   facts.set("candidates", std::move(list));
@@ -69,13 +70,14 @@ LaunchConfig tune(const codegen::TileKernel& kernel, const TuningKey& key, Bench
   const Strategy& strategy = strategy_named(key.strategy);
   const ConfigSpace space(kernel);
   const std::vector<LaunchConfig> start = candidates(kernel);
+  const std::string name = key.sizes.empty() ? kernel.name : fmt::format("{} ({})", kernel.name, key.sizes);
   if (auto recorded = records.find(key, space, start)) {
-    log::print(log::Channel::autotune, "{}: {} (recorded)", kernel.name, to_string(*recorded));
+    log::print(log::Channel::autotune, "{}: {} (recorded)", name, to_string(*recorded));
     return *recorded;
   }
   const SearchResult result = strategy.search(space, start, bench, options);
   if (result.trials.empty()) return result.best;  // nothing was measured, so there is nothing to keep
-  log::print(log::Channel::autotune, "{}: {} of {} configurations measured on {}\n{}", kernel.name,
+  log::print(log::Channel::autotune, "{}: {} of {} configurations measured on {}\n{}", name,
              result.trials.size(), space.size(), key.gpu, table_of(result));
   records.put(key, start, result.best);
   return result.best;

@@ -12,10 +12,11 @@ namespace stax::tuning {
 
 /// What a record depends on beside the candidates.
 struct TuningKey {
-  std::string source;    ///< the generated file: sizes and hints are part of it
-  std::string gpu;       ///< model: "NVIDIA H200"
-  std::string triton;    ///< version
-  std::string strategy;  ///< name of a Strategy
+  std::string source;      ///< the generated file: sizes and hints are part of it
+  std::string gpu;         ///< model: "NVIDIA H200"
+  std::string triton;      ///< version
+  std::string strategy;    ///< name of a Strategy
+  std::string sizes = {};  ///< their class, in words (SizeClasses)
 };
 
 /// Chosen configurations in the disk cache. What is damaged, or is outside a kernel's space, counts as

@@ -19,6 +19,13 @@ namespace {
 
 constexpr int32_t kNoiseSamples = 5;
 
+/// Whether statements add to what an argument points to: one more launch would add again.
+bool adds_to(const std::vector<codegen::TileStatement>& body, int32_t pointer) {
+  return std::ranges::any_of(body, [&](const codegen::TileStatement& s) {
+    return (s.action == codegen::TileAction::atomic_add && s.pointer == pointer) || adds_to(s.body, pointer);
+  });
+}
+
 }  // namespace
 
 /// The kernel with the arguments of one call. What it changes is copied first, and put back before every
@@ -30,8 +37,11 @@ class TunedKernel::OnDevice final : public Bench {
         call_(call),
         stream_(device::current_cuda_stream(kernel.device_)),
         timer_(kernel.device_) {
+    call_.block = nullptr;  // these kernels go
     for (size_t k = 0; k < kernel.kernel_.pointers.size(); ++k) {
-      if (kernel.kernel_.pointers[k].role != codegen::PointerRole::in_out) continue;
+      if (kernel.kernel_.pointers[k].role != codegen::PointerRole::in_out &&
+          !adds_to(kernel.kernel_.body, static_cast<int32_t>(k)))
+        continue;
       const int64_t bytes = call.evaluate(kernel.bytes_[k]);
       if (bytes == 0) continue;
       const auto original = reinterpret_cast<device::CudaAddress>(call.buffers[k]);
@@ -108,7 +118,7 @@ class TunedKernel::OnDevice final : public Bench {
   }
 
   const TunedKernel& kernel_;
-  const KernelCall& call_;
+  KernelCall call_;
   CudaStream stream_;
   ColdTimer timer_;
   std::vector<Saved> saved_;
@@ -125,21 +135,28 @@ TunedKernel::TunedKernel(runtime::TritonCompiler& compiler, codegen::TileKernel 
       device_(device),
       status_(std::move(status)),
       strategy_(std::move(strategy)),
-      start_(candidates(kernel_)) {
-  if (strategy_ == "none") {
-    start_.resize(1);
-    strategy_ = "candidates";
-  } else if (const auto recorded =
-                 TuningRecords(compiler_.cache()).find(key(), ConfigSpace(kernel_), start_)) {
-    start_ = {*recorded};
-    strategy_ = "candidates";
-  }
-}
+      classes_(kernel_),
+      first_(start(0)),
+      chosen_(classes_.count()) {}
 
 TunedKernel::~TunedKernel() = default;
 
-TuningKey TunedKernel::key() const {
-  return {source_, device::cuda_properties(device_).name, compiler_.triton_version(), strategy_};
+TunedKernel::Start TunedKernel::start(size_t size_class) const {
+  Start out{classes_.hinted(kernel_, size_class),
+            {source_, {}, {}, strategy_ == "none" ? "candidates" : strategy_, classes_.words(size_class)},
+            {}};
+  out.configs = candidates(out.kernel);
+  if (strategy_ == "none") {
+    out.configs.resize(1);
+    return out;
+  }
+  out.key.gpu = device::cuda_properties(device_).name;
+  out.key.triton = compiler_.triton_version();
+  if (auto recorded = TuningRecords(compiler_.cache()).find(out.key, ConfigSpace(out.kernel), out.configs)) {
+    out.configs = {std::move(*recorded)};
+    out.key.strategy = "candidates";
+  }
+  return out;
 }
 
 std::unique_ptr<CudaKernel> TunedKernel::with(LaunchConfig config) const {
@@ -148,36 +165,42 @@ std::unique_ptr<CudaKernel> TunedKernel::with(LaunchConfig config) const {
 
 std::vector<runtime::TritonRequest> TunedKernel::requests(runtime::CudaVariant variant) const {
   std::vector<runtime::TritonRequest> out;
-  for (const LaunchConfig& config : start_) out.push_back(with(config)->request(variant));
+  for (const LaunchConfig& config : first_.configs) out.push_back(with(config)->request(variant));
   return out;
 }
 
-LaunchConfig TunedKernel::measured(const KernelCall& call) const {
-  if (start_.size() == 1 && strategy_ == "candidates") return start_[0];
+LaunchConfig TunedKernel::measured(const KernelCall& call, const Start& start) const {
+  if (start.settled()) return start.configs[0];
   OnDevice bench(*this, call);
   SearchOptions options;
-  if (strategy_ == "coordinate_descent") {
+  if (start.key.strategy == "coordinate_descent") {
     std::vector<double> seconds;
     for (int32_t k = 0; k < kNoiseSamples; ++k) {
-      const Measured m = bench.measure(start_[0], options.repeats);
+      const Measured m = bench.measure(start.configs[0], options.repeats);
       if (m.cost() < kNever) seconds.push_back(m.seconds);
     }
     options.epsilon = threshold(noise_of(seconds));
   }
-  return tune(kernel_, key(), bench, TuningRecords(compiler_.cache()), options);
+  return tune(start.kernel, start.key, bench, TuningRecords(compiler_.cache()), options);
 }
 
-const CudaKernel& TunedKernel::choose(const KernelCall& call) const {
+const CudaKernel& TunedKernel::choose(const KernelCall& call, size_t size_class) const {
   const std::lock_guard lock(mutex_);
-  if (const CudaKernel* chosen = chosen_.load(std::memory_order_acquire)) return *chosen;
-  kept_ = with(measured(call));
-  chosen_.store(kept_.get(), std::memory_order_release);
-  return *kept_;
+  std::atomic<const CudaKernel*>& chosen = chosen_[size_class];
+  if (const CudaKernel* found = chosen.load(std::memory_order_acquire)) return *found;
+  LaunchConfig config = measured(call, size_class == 0 ? first_ : start(size_class));
+  auto& kernel = kept_[to_string(config)];
+  if (!kernel) kernel = with(std::move(config));
+  chosen.store(kernel.get(), std::memory_order_release);
+  return *kernel;
 }
 
 void TunedKernel::run(const KernelCall& call) const {
-  const CudaKernel* chosen = chosen_.load(std::memory_order_acquire);
-  (chosen != nullptr ? *chosen : choose(call)).run(call);
+  for (size_t k = 0; k < kernel_.axes.size(); ++k)  // nothing could be measured
+    if (call.extents[k] == 0 && kernel_.axes[k].kind != codegen::TileAxisKind::r0) return;
+  const size_t size_class = classes_.of(call.extents);
+  const CudaKernel* chosen = chosen_[size_class].load(std::memory_order_acquire);
+  (chosen != nullptr ? *chosen : choose(call, size_class)).run(call);
 }
 
 }  // namespace stax::tuning

