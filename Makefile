@@ -27,8 +27,9 @@ bench: setup
 
 # The same on a GPU, then through PyTorch where python3 has it.
 bench-gpu:
-	@tools/build.sh $(PRESET) $(JOBS) bin/bench_gpu bin/bench_gpu_dynamic
+	@tools/build.sh $(PRESET) $(JOBS) bin/bench_gpu bin/bench_gpu_dynamic bin/bench_gpu_first
 	@$(BUILD)/bin/bench_gpu
+	@$(BUILD)/bin/bench_gpu_first
 	@$(BUILD)/bin/bench_gpu_dynamic
 	@python3 bench/gpu_peers.py $(BUILD)/bin/bench_gpu || true
 

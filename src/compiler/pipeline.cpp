@@ -10,6 +10,7 @@
 #include "device/cpu_allocator.h"
 #include "device/cpu_info.h"
 #include "device/cuda_allocator.h"
+#include "device/cuda_device.h"
 #include "graph/pass_table.h"
 #include "kernels/external.h"
 #include "ops/table.h"
@@ -222,6 +223,12 @@ std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages, const Pi
   on_gpu.device = stages.device;
   return std::make_unique<runtime::PlanExecutor>(std::move(plan), on_gpu);
 }
+
+/// A worker imports Triton while the driver makes its context.
+[[maybe_unused]] const bool starts_ahead = [] {
+  device::before_first_cuda_context([] { triton_compiler().start_where_unknown(); });
+  return true;
+}();
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include "device/cuda_device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -76,6 +77,8 @@ struct ThreadState {
 };
 thread_local ThreadState the_thread;
 
+std::atomic<void (*)()> start_before{nullptr};
+
 void run_checks(Device& device) {
   const std::lock_guard lock(device.mutex);
   for (DeferredCheck* check : device.checks) check->check();
@@ -95,9 +98,16 @@ const CudaProperties& cuda_properties(int32_t device) {
   return device_at(device).properties;
 }
 
+void before_first_cuda_context(void (*start)()) {
+  start_before = start;
+}
+
 CudaContext cuda_context(int32_t index) {
   Device& device = device_at(index);
-  std::call_once(device.retained, [&] { STAX_CUDA(cuDevicePrimaryCtxRetain, &device.context, device.id); });
+  std::call_once(device.retained, [&] {
+    if (void (*start)() = start_before.exchange(nullptr)) start();
+    STAX_CUDA(cuDevicePrimaryCtxRetain, &device.context, device.id);
+  });
   return device.context;
 }
 

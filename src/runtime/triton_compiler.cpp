@@ -203,6 +203,7 @@ struct TritonCompiler::State {
   std::set<std::string> building;
   std::map<std::string, std::weak_ptr<const CompiledTriton>> loaded;
   std::atomic<int64_t> compiled{0};
+  std::atomic<double> seconds{0};
   std::atomic<bool> warned{false};
 };
 
@@ -277,6 +278,7 @@ std::shared_ptr<const CompiledTriton> TritonCompiler::State::build(const TritonR
   STAX_RUNTIME_CHECK(refusal.empty(), "{}: Triton {} does not compile it for sm_{}: {}", request.kernel,
                      compiler.version, request.capability, refusal);
   store(key_of(compiler, question.dump()), to_entry(kernel));
+  seconds.fetch_add(kernel.seconds);
   return std::make_shared<CompiledTriton>(std::move(kernel));
 }
 
@@ -360,6 +362,13 @@ void TritonCompiler::start() {
   }
 }
 
+void TritonCompiler::start_where_unknown() {
+  try {
+    if (!state_->known_identity()) state_->workers().start(1);
+  } catch (const RuntimeError&) {  // compile() meets it, too
+  }
+}
+
 std::string TritonCompiler::triton_version() {
   return state_->identify().version;
 }
@@ -376,6 +385,10 @@ const CodeCache& TritonCompiler::cache() const {
 
 int64_t TritonCompiler::compiled() const {
   return state_->compiled;
+}
+
+double TritonCompiler::seconds() const {
+  return state_->seconds;
 }
 
 int64_t TritonCompiler::started() const {

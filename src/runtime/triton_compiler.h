@@ -81,6 +81,8 @@ class TritonCompiler {
   /// Starts a process that imports Triton meanwhile, unless one is there. Returns at once, and leaves errors
   /// to compile().
   void start();
+  /// The same where the cache folder does not know the version of Triton, so that the first kernel needs one.
+  void start_where_unknown();
 
   /// Version of Triton. RuntimeError as compile(). Where the cache folder knows it, no process is started.
   std::string triton_version();
@@ -91,6 +93,8 @@ class TritonCompiler {
   /// Kernels that Triton compiled, and processes started, so far.
   int64_t compiled() const;
   int64_t started() const;
+  /// That Triton took for them, together.
+  double seconds() const;
 
  private:
   struct State;

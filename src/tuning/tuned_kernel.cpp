@@ -6,6 +6,7 @@
 #include "stax/error.h"
 #include "support/check.h"
 #include "support/log.h"
+#include "support/progress.h"
 #include "tuning/cold_timer.h"
 
 namespace stax::tuning {
@@ -68,7 +69,9 @@ class TunedKernel::OnDevice final : public Bench {
       waiting.push_back(&at->second);
     }
     if (requests.empty()) return;
-    const std::vector<runtime::TritonOutcome> outcomes = kernel_.compiler_.compile(requests);
+    Progress progress("compiling configurations of " + kernel_.kernel_.name, requests.size());
+    const std::vector<runtime::TritonOutcome> outcomes =
+        kernel_.compiler_.compile(requests, [&](size_t done) { progress.report(done); });
     for (size_t k = 0; k < outcomes.size(); ++k) load(*waiting[k], outcomes[k]);
   }
 

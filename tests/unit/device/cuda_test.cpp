@@ -71,6 +71,21 @@ TEST(CudaDriverDeathTest, AMissingLibraryIsNamed) {
       testing::ExitedWithCode(0), "no CUDA: the driver's library /nowhere/libcuda.so.1 cannot be opened");
 }
 
+TEST(CudaDriverDeathTest, WhatTakesLongStartsBeforeTheFirstContext) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(
+      {
+        before_first_cuda_context([] { fprintf(stderr, "starts before "); });
+        fake_cuda::fail("cuDevicePrimaryCtxRetain", 719);
+        const std::string words = error_of([] { use_cuda_device(1); });
+        fprintf(stderr, "%s\n", words.substr(0, 24).c_str());
+        use_cuda_device(0);
+        use_cuda_device(1);
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "^starts before cuDevicePrimaryCtxRetain\n$");
+}
+
 TEST_F(CudaTest, FreedBlocksAreReusedByTheirStream) {
   CudaAllocator allocator(0);
   const CudaStream first{0, nullptr}, second = pooled_cuda_stream(0);

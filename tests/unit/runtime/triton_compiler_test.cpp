@@ -202,6 +202,21 @@ TEST_F(RealTriton, AWorkerThatIsStartedAheadIsTheOneThatCompiles) {
   EXPECT_EQ(compiler.started(), 1);
 }
 
+TEST_F(RealTriton, AWorkerIsStartedEarlyWhereTheFirstKernelNeedsOne) {
+  {
+    TritonCompiler compiler(options());
+    compiler.start_where_unknown();
+    EXPECT_EQ(compiler.started(), 1);
+    EXPECT_EQ(compiler.compile(request())->warps, 4);
+    EXPECT_EQ(compiler.started(), 1);
+    EXPECT_GT(compiler.seconds(), 0);
+  }
+  TritonCompiler next(options());
+  next.start_where_unknown();
+  EXPECT_EQ(next.compile(request())->warps, 4);
+  EXPECT_EQ(next.started(), 0);
+}
+
 TEST_F(RealTriton, WorkersEndWithAProcessThatIsKilled) {
   const fs::path temporary = folder_.path() + "/tmp";
   fs::create_directory(temporary);
