@@ -299,7 +299,9 @@ struct GraphLowering {
     for (size_t k = 0; k < out.size(); ++k) {
       // A half value that is stored has been rounded: for all its readers.
       const bool rounds = needs.stored[id] && is_half(out[k].dtype) && !out[k].stored();
-      if (!rounds && (out[k].stored() || is_cheap(lowering.body().body(), out[k].formula))) continue;
+      if (!rounds && (out[k].stored() || is_cheap(lowering.body().body(), out[k].formula) ||
+                      lowering.follows_split_maximum(out[k].formula)))
+        continue;
       const bool free = k == 0 && !needs.pinned[id] && !needs.wanted[id].empty();
       out[k] = lowering.copy(out[k], free ? needs.wanted[id] : node.results[k].strides);
     }

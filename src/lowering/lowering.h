@@ -103,6 +103,10 @@ class Lowering {
   };
   std::vector<Lazy> reduce(const Reduction& reduction);
 
+  /// Whether a formula is the maximum m of a reduction in two levels, or exp(x - m): it is found again where
+  /// it is summed, and its values are cheaper to compute again than to load.
+  bool follows_split_maximum(loops::ValueId formula) const;
+
   /// A scan along the last of `sizes`: value(index) in, scanned results out (one per dtype).
   std::vector<Lazy> scan(loops::OpCode op, DType accumulate, std::vector<Expr> sizes,
                          const std::function<V(const Index&)>& value, std::vector<DType> dtypes);
@@ -158,8 +162,10 @@ class Lowering {
   loops::BufferId new_buffer(DType dtype, std::vector<Expr> sizes, std::vector<Expr> strides,
                              loops::BufferRole role);
   std::vector<Lazy> reduce_at_once(const Reduction& reduction);
-  std::vector<Lazy> reduce_split(const Reduction& reduction, loops::OpCode combine, const Split& split,
-                                 bool exact);
+  std::vector<Lazy> reduce_split(const Reduction& reduction, loops::OpCode combine, const Split& split);
+  std::vector<Lazy> position_split(const Reduction& reduction, const Split& split);
+  Reduction partial_reduction(const Reduction& reduction, const Split& split);
+  std::vector<Lazy> exponentials_split(const Reduction& reduction, const Split& split);
   void credit(loops::Node& node, const std::vector<loops::ValueId>& copies) const;
   loops::ValueId reindex(loops::ValueId root, const Index& index, loops::ValueId mask);
   void emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges, const std::vector<Store>& stores);
@@ -180,6 +186,17 @@ class Lowering {
   };
   std::map<loops::ValueId, Checker> checkers_;
   loops::BufferId dying_ = -1;
+  /// A maximum in two levels. A sum of exponentials of the same values, less the maximum, needs no pass of
+  /// its own: the first level can find both.
+  struct SplitMaximum {
+    loops::ValueId operand = -1;  // at i0, i1, ... and r0, r1, ...
+    std::vector<Expr> reduced;
+    Split split;
+    Lazy partial, result;
+    std::optional<Lazy> sums;  // of exp(operand - partial)
+    size_t node = 0;           // of the first level, in the program
+  };
+  std::vector<SplitMaximum> split_maxima_;
 };
 
 /// What a program's results are: views of its output buffers, or of the caller's inputs.

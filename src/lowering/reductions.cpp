@@ -7,10 +7,16 @@
 
 namespace stax::lowering {
 
+using loops::BodyBuilder;
+using loops::Inst;
 using loops::OpCode;
 using loops::ValueId;
 
 namespace {
+
+bool finds_position(OpCode op) {
+  return op == OpCode::reduce_argmax || op == OpCode::reduce_argmin;
+}
 
 // How the partial results of a split reduction are merged.
 std::optional<OpCode> combining(OpCode op) {
@@ -48,30 +54,34 @@ std::vector<Lazy> Lowering::reduce(const Reduction& wanted) {
   if (reduction.reduced.empty())
     reduction.reduced = {Expr(1)};  // of a zero-dim tensor: a reduction of one value
   const auto combine = combining(reduction.op);
-  if (combine) {
-    const Split split =
-        split_reduction(target_, product(reduction.sizes), product(reduction.reduced), chooser_);
-    const bool exact = split.chunk * split.count == product(reduction.reduced);
-    if (split.count.constant().value_or(2) > 1 && (exact || reduction.op != OpCode::reduce_welford)) {
-      return reduce_split(reduction, *combine, split, exact);
-    }
-  }
-  return reduce_at_once(reduction);
+  const bool position = finds_position(reduction.op) && target_.kind == Target::Kind::cuda;
+  if (!combine && !position) return reduce_at_once(reduction);
+  const Split split =
+      split_reduction(target_, product(reduction.sizes), product(reduction.reduced), chooser_);
+  if (split.count.constant().value_or(2) <= 1) return reduce_at_once(reduction);
+  if (position) return position_split(reduction, split);
+  const bool exact = split.chunk * split.count == product(reduction.reduced);
+  if (!exact && reduction.op == OpCode::reduce_welford && target_.kind == Target::Kind::cpu)
+    return reduce_at_once(reduction);
+  if (std::vector<Lazy> known = exponentials_split(reduction, split); !known.empty()) return known;
+  return reduce_split(reduction, *combine, split);
 }
 
-// Two levels: `count` partial results of `chunk` values each, then a reduction over them. Values past the end
-// of an uneven last chunk are the identity.
-std::vector<Lazy> Lowering::reduce_split(const Reduction& reduction, OpCode combine, const Split& split,
-                                         bool exact) {
+// The first of two levels: `count` partial results of `chunk` values each. Values past the end of an uneven
+// last chunk are the identity; of a Welford reduction, parts that hold nothing.
+Lowering::Reduction Lowering::partial_reduction(const Reduction& reduction, const Split& split) {
   const size_t rank = reduction.sizes.size();
-  Reduction first{.op = reduction.op, .accumulate = reduction.accumulate};
+  const bool exact = split.chunk * split.count == product(reduction.reduced);
+  const bool parts = !exact && reduction.op == OpCode::reduce_welford;
+  Reduction first{.op = parts ? OpCode::reduce_welford_combine : reduction.op,
+                  .accumulate = reduction.accumulate};
   first.sizes = reduction.sizes;
   first.sizes.push_back(split.count);
   first.reduced = {split.chunk};
-  first.results = combine == OpCode::reduce_welford_combine ? 3 : 1;
-  const DType partial = loops::result_dtype(reduction.op, 0, reduction.accumulate);
-  first.dtypes.assign(first.results, partial);
-  first.value = [&](const Index& i, const Index& r) {
+  first.results = loops::result_count(first.op);
+  for (int32_t k = 0; k < first.results; ++k)
+    first.dtypes.push_back(loops::result_dtype(first.op, k, reduction.accumulate));
+  first.value = [this, reduction, split, rank, exact, parts](const Index& i, const Index& r) {
     const Expr flat = i[rank] * split.chunk + r[0];
     const Index outer(i.begin(), i.begin() + static_cast<int64_t>(rank));
     std::vector<V> values = reduction.value(outer, unflatten(flat, reduction.reduced));
@@ -81,12 +91,18 @@ std::vector<Lazy> Lowering::reduce_split(const Reduction& reduction, OpCode comb
       v = cast({&body_, reindex(v.id, symbols(i.size(), index_symbol), inside.id)}, reduction.accumulate);
       v = where(inside, v, identity(reduction.op, v.dtype()));
     }
+    if (parts) values = {values[0], like(values[0], 0.0), cast(inside, reduction.accumulate)};
     return values;
   };
-  const std::vector<Lazy> partials = reduce_at_once(first);
+  return first;
+}
+
+std::vector<Lazy> Lowering::reduce_split(const Reduction& reduction, OpCode combine, const Split& split) {
+  const std::vector<Lazy> partials = reduce_at_once(partial_reduction(reduction, split));
+  const size_t node = program_.nodes.size() - 1;
   Reduction second = reduction;
   second.op = combine;
-  second.accumulate = partial;
+  second.accumulate = partials[0].dtype;
   second.reduced = {split.count};
   second.value = [&](const Index& i, const Index& r) {
     Index at = i;
@@ -95,7 +111,122 @@ std::vector<Lazy> Lowering::reduce_split(const Reduction& reduction, OpCode comb
     for (const Lazy& p : partials) values.push_back(load(p, at));
     return values;
   };
+  std::vector<Lazy> results = reduce_at_once(second);
+  const bool floats = is_floating_point(reduction.accumulate);
+  if (combine == OpCode::reduce_max && floats && target_.kind == Target::Kind::cuda && !reduction.finish) {
+    const V operand = reduction.value(symbols(reduction.sizes.size(), index_symbol),
+                                      symbols(reduction.reduced.size(), reduction_symbol))[0];
+    split_maxima_.push_back({.operand = cast(operand, reduction.accumulate).id,
+                             .reduced = reduction.reduced,
+                             .split = split,
+                             .partial = partials[0],
+                             .result = results[0],
+                             .node = node});
+  }
+  return results;
+}
+
+// Positions: the first level's are those within a chunk. The second finds the chunk, of equal ones the first.
+std::vector<Lazy> Lowering::position_split(const Reduction& reduction, const Split& split) {
+  const std::vector<Lazy> partials = reduce_at_once(partial_reduction(reduction, split));
+  Reduction second = reduction;
+  second.reduced = {split.count};
+  second.results = 2;
+  second.value = [&](const Index& i, const Index& r) {
+    Index at = i;
+    at.push_back(r[0]);
+    return std::vector<V>{load(partials[1], at)};
+  };
+  second.finish = [&](const std::vector<V>& chunk) {
+    Index at = symbols(reduction.sizes.size(), index_symbol);
+    at.push_back(indirect(chunk[0]));
+    const std::vector<V> results = {chunk[0] * index_value(split.chunk) + load(partials[0], at), chunk[1]};
+    return reduction.finish ? reduction.finish(results) : results;
+  };
   return reduce_at_once(second);
+}
+
+namespace {
+
+/// The load of a maximum that `shift` is, or is a guarded form of: 0 where it is infinite. Or -1.
+ValueId loaded_maximum(const loops::Body& body, ValueId shift) {
+  if (body[shift].op == OpCode::where) {
+    const Inst &condition = body[body[shift].args[0]], &zero = body[body[shift].args[1]];
+    const ValueId maximum = body[shift].args[2];
+    if (condition.op != OpCode::isinf || condition.args[0] != maximum) return -1;
+    if (zero.op != OpCode::constant || zero.constant.as_double() != 0) return -1;
+    shift = maximum;
+  }
+  const Inst& load = body[shift];
+  return load.op == OpCode::load && load.args.empty() && load.indirect.empty() ? shift : -1;
+}
+
+/// A first level that finds maxima `m` finds the sums of exp(x - m) with them, and stores them as m.
+void add_sums(loops::Node& node, loops::BufferId sums) {
+  BodyBuilder builder;
+  ValueId m = -1;
+  const loops::Body before = std::move(node.body);
+  std::vector<ValueId> moved(before.size(), -1);
+  for (size_t i = 0; i < before.size(); ++i) {
+    Inst inst = before[i];
+    for (ValueId& a : inst.args) a = moved[a];
+    for (ValueId& a : inst.indirect) a = moved[a];
+    if (inst.op == OpCode::reduce_max) inst.op = OpCode::reduce_softmax;
+    moved[i] = builder.add(inst);
+    if (inst.op == OpCode::reduce_softmax) m = moved[i];
+    if (inst.op != OpCode::store) continue;
+    inst.buffer = sums;
+    inst.args[0] = builder.result(m, 1, builder.dtype(m));
+    builder.add(std::move(inst));
+  }
+  node.body = builder.take();
+}
+
+}  // namespace
+
+// The sum of exp(x - m), where m is the maximum of the same x (or 0 where that is infinite), in two levels:
+// from the maxima m_k and the sums s_k of the chunks it is the sum of s_k exp(m_k - m). Where m_k is
+// infinite, s_k is 0 or NaN, and the chunk is worth as much as one element. Nothing where something else is
+// summed.
+std::vector<Lazy> Lowering::exponentials_split(const Reduction& reduction, const Split& split) {
+  if (reduction.op != OpCode::reduce_sum || split_maxima_.empty()) return {};
+  const Index outer = symbols(reduction.sizes.size(), index_symbol);
+  const V term = reduction.value(outer, symbols(reduction.reduced.size(), reduction_symbol))[0];
+  const loops::Body& body = body_.body();
+  const Inst& exponential = body[cast(term, reduction.accumulate).id];
+  if (exponential.op != OpCode::exp || body[exponential.args[0]].op != OpCode::sub) return {};
+  const ValueId operand = body[exponential.args[0]].args[0], shift = body[exponential.args[0]].args[1];
+  const ValueId maximum = loaded_maximum(body, shift);
+  if (maximum < 0) return {};
+  const auto known = std::ranges::find_if(split_maxima_, [&](const SplitMaximum& m) {
+    return m.operand == operand && m.split.chunk == split.chunk && m.split.count == split.count &&
+           m.result.sizes == reduction.sizes && m.reduced == reduction.reduced &&
+           body[maximum].buffer == m.result.buffer && body[maximum].index == flat_offset(m.result, outer);
+  });
+  if (known == split_maxima_.end()) return {};
+  if (!known->sums) {
+    known->sums = new_tensor(known->partial.dtype, known->partial.sizes, known->partial.strides);
+    add_sums(program_.nodes[known->node], known->sums->buffer);
+  }
+  Reduction second = reduction;
+  second.reduced = {split.count};
+  second.value = [&](const Index& i, const Index& r) {
+    Index at = i;
+    at.push_back(r[0]);
+    const V m = load(known->partial, at), factor = exp(m - V{&body_, shift});
+    return std::vector<V>{where(isinf(m), factor, load(*known->sums, at) * factor)};
+  };
+  return reduce_at_once(second);
+}
+
+bool Lowering::follows_split_maximum(ValueId formula) const {
+  const loops::Body& body = body_.body();
+  if (body[formula].op == OpCode::exp) formula = body[formula].args[0];
+  if (body[formula].op == OpCode::sub) formula = body[formula].args[1];
+  const ValueId maximum = loaded_maximum(body, formula);
+  return maximum >= 0 && std::ranges::any_of(split_maxima_, [&](const SplitMaximum& m) {
+           return m.result.buffer == body[maximum].buffer;
+         });
 }
 
 V Lowering::identity(OpCode op, DType dtype) {

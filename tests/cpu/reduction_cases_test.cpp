@@ -574,6 +574,49 @@ TEST(ReductionCases, ManyLengthsAgreeWithAlgebra) {
   });
 }
 
+// On GPUs in chunks, of which the last is shorter.
+TEST(ReductionCases, PositionsAndVariancesOfLongRows) {
+  constexpr int64_t kLength = 20011;
+  const auto row = [](const std::vector<std::pair<int64_t, double>>& special, double rest) {
+    Numbers x(kLength, rest);
+    for (const auto& [at, value] : special) x[static_cast<size_t>(at)] = value;
+    return x;
+  };
+  const struct {
+    Numbers x;
+    int64_t high, low;
+  } probes[] = {{row({{15000, 2}, {19999, 2}, {7, -1}, {14000, -1}}, 0), 15000, 7},
+                {row({}, 3), 0, 0},
+                {row({}, -kInf), 0, 0},
+                {row({{20010, kInf}, {20009, -kInf}}, 1), 20010, 20009},
+                {row({{9000, kNaN}, {19000, kNaN}, {4, kInf}, {5, -kInf}}, 0), 9000, 9000}};
+  for_each_mode([&](const Mode& run) {
+    const Function f = run.prepare([](const Tensors& t) {
+      const auto [high, high_at] = max(t[0], 1);
+      return Tensors{argmax(t[0], 1), argmin(t[0], 1), high, high_at, argmax(t[0]), t[0].argmax(0)};
+    });
+    for (const auto& probe : probes) {
+      SCOPED_TRACE(probe.high);
+      const Tensors got = f({make(probe.x, kFloat32, {1, kLength})});
+      expect_whole(got[0], {probe.high});
+      expect_whole(got[1], {probe.low});
+      expect_values(got[2], {probe.x[static_cast<size_t>(probe.high)]});
+      expect_whole(got[3], {probe.high});
+      expect_whole(got[4], {probe.high});
+    }
+    // 0, 1, ..., n - 1 far from 0: (n^2 - 1) / 12.
+    Numbers ramp(kLength);
+    for (size_t k = 0; k < kLength; ++k) ramp[k] = 1e5 + static_cast<double>(k);
+    const Tensors moments = run(
+        [](const Tensors& t) {
+          return Tensors{var(t[0], IntList(0), 0), mean(t[0])};
+        },
+        {make(ramp)});
+    expect_values(moments[0], {(20011.0 * 20011 - 1) / 12}, 1e-5);
+    expect_values(moments[1], {1e5 + 10005}, 1e-6);
+  });
+}
+
 TEST(ReductionCases, AResultDTypeIsAppliedBeforeReducing) {
   for_each_mode([](const Mode& run) {
     for (const DType dtype : {kFloat16, kFloat32}) {

@@ -72,7 +72,7 @@ TEST(SoftmaxCases, LongRowsWithInfinities) {
     const Function f = run.prepare([](const Tensors& t) {
       return Tensors{softmax(t[0], -1), log_softmax(t[0], -1), logsumexp(t[0], -1)};
     });
-    for (const size_t n : {100u, 1500u, 9000u}) {
+    for (const size_t n : {100u, 1500u, 9000u, 20011u}) {
       SCOPED_TRACE(n);
       Numbers x(n, -kInf), expected(n, 0), logs(n, -kInf);
       x[n - 1] = 3;
@@ -84,6 +84,39 @@ TEST(SoftmaxCases, LongRowsWithInfinities) {
       expect_values(f({make(x, kFloat32, {1, static_cast<int64_t>(n)})})[0], Numbers(n, kNaN));
       expect_values(f({full({1, static_cast<int64_t>(n)}, -kInf)})[0], Numbers(n, kNaN));
     }
+  });
+}
+
+// On GPUs in chunks; those of the first row have maxima that differ by hundreds.
+TEST(SoftmaxCases, LongRowsOfWhichThereAreFew) {
+  constexpr size_t kLength = 20011;
+  Numbers x(2 * kLength), probabilities(2 * kLength), logs(2 * kLength), sums;
+  for (size_t row = 0; row < 2; ++row) {
+    double sum = 0;
+    for (size_t k = 0; k < kLength; ++k) {
+      const double wave = static_cast<double>(k * 7919 % 1024) / 64;
+      x[row * kLength + k] = row == 0 ? wave + static_cast<double>(k / 4096) * 128 : -wave;
+      sum += std::exp(x[row * kLength + k] - (row == 0 ? 528 : 0));
+    }
+    const double log = std::log(sum) + (row == 0 ? 528 : 0);
+    sums.push_back(log);
+    for (size_t k = row * kLength; k < (row + 1) * kLength; ++k) {
+      logs[k] = x[k] - log;
+      probabilities[k] = std::exp(logs[k]);
+    }
+  }
+  for_each_mode([&](const Mode& run) {
+    const Tensors got = run(
+        [](const Tensors& t) {
+          return Tensors{softmax(t[0], -1), log_softmax(t[0], 1), logsumexp(t[0], 1), softmax(t[1], 0),
+                         amax(t[0], 1) + logsumexp(t[0], 1)};
+        },
+        {make(x, kFloat32, {2, kLength}), make(x, kFloat32, {2, kLength}).t().contiguous()});
+    for (const Tensor& t : {got[0], got[3].t()})
+      EXPECT_TRUE(t.allclose(make(probabilities, kFloat32, {2, kLength}), 1e-4, 1e-12));
+    EXPECT_TRUE(got[1].allclose(make(logs, kFloat32, {2, kLength}), 1e-6, 1e-4));
+    expect_values(got[2], sums, 1e-6);
+    expect_values(got[4], {sums[0] + 527.984375, sums[1]}, 1e-6);
   });
 }
 

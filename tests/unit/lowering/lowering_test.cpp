@@ -20,10 +20,10 @@ struct Fixture : ::testing::Test {
   Graph graph;
   Builder b{ops::table(), env, graph};
 
-  lowering::Lowered lower(std::vector<Var> outputs) {
+  lowering::Lowered lower(std::vector<Var> outputs, const Target& target = {}) {
     for (const Var& v : outputs) graph.outputs.push_back({v.value(), -1});
     const Graph done = graph::run_passes({ops::table(), env}, graph);
-    return lowering::lower(ops::table(), done, env);
+    return lowering::lower(ops::table(), done, env, target);
   }
 };
 
@@ -40,6 +40,27 @@ TEST_F(Fixture, ReductionReadsItsProducerInline) {
   const auto lowered = lower({b.call("sum.dim_IntList", {x * x, std::vector<Expr>{-1}})});
   ASSERT_EQ(lowered.program.nodes.size(), 1u) << lowered.program.str();
   EXPECT_EQ(lowered.program.nodes[0].reduction_ranges, std::vector<Expr>{128});
+}
+
+// Chunks have their maximum and the sum of exponentials in one pass: x is read by it and by the quotient.
+TEST_F(Fixture, LongSoftmaxOnAGpuReadsItsRowsTwice) {
+  const Var x = b.input(graph::dense(kFloat32, {2, 20011}));
+  const auto lowered = lower({b.call("softmax.int", {x, -1})}, cuda_target_named("cuda:sm_90"));
+  int reads = 0;
+  for (const loops::Node& node : lowered.program.nodes)
+    for (const loops::Inst& inst : node.body)
+      reads += inst.op == loops::OpCode::load && inst.buffer == lowered.program.inputs[0] ? 1 : 0;
+  EXPECT_EQ(reads, 2) << lowered.program.str();
+  EXPECT_NE(lowered.program.str().find("reduce_softmax"), std::string::npos) << lowered.program.str();
+}
+
+// The maximum of one thing says nothing about exponentials of another.
+TEST_F(Fixture, SumsOfOtherExponentialsAreTheirOwn) {
+  const Var x = b.input(graph::dense(kFloat32, {2, 20011})), y = b.input(graph::dense(kFloat32, {2, 20011}));
+  const Var high = b.call("amax", {x, std::vector<Expr>{-1}, true});
+  const Var sum = b.call("sum.dim_IntList", {b.call("exp", {y - high}), std::vector<Expr>{-1}});
+  const auto lowered = lower({sum, high}, cuda_target_named("cuda:sm_90"));
+  EXPECT_EQ(lowered.program.str().find("reduce_softmax"), std::string::npos) << lowered.program.str();
 }
 
 TEST_F(Fixture, TransposedFormulaIsReadThroughItsIndexMap) {
