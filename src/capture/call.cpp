@@ -122,18 +122,7 @@ Call& Call::add(const TensorOptions& value) {
 }
 std::vector<Tensor> Call::all() {
   if (!device_) return dispatch(op_, std::move(arguments_));
-  if (Trace* trace = current_trace()) {
-    struct Restored {
-      Trace& trace;
-      Device before = trace.device();
-      ~Restored() { trace.set_device(before); }
-    } restored{*trace};
-    trace->set_device(*device_);
-    return dispatch(op_, std::move(arguments_));
-  }
-  std::vector<Tensor> results = dispatch(op_, std::move(arguments_));
-  for (Tensor& result : results) result = result.to(*device_);
-  return results;
+  return dispatch_on(op_, std::move(arguments_), *device_);
 }
 
 Tensor Call::one() {

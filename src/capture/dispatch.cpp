@@ -191,20 +191,59 @@ std::optional<Tensor> by_memory(const graph::Op& op, const Arguments& a) {
 
 }  // namespace
 
+namespace {
+
+/// Outside traces.
+template <class F>
+std::vector<Tensor> eagerly(const graph::Op& op, Arguments& arguments, const F& call) {
+  if (the_suspended != nullptr) resolve_sizes(arguments);
+  refuse_traced(op, arguments);
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+  throw_runtime_error(fmt::format(
+      "{}: out of memory; use smaller inputs, or check the numbers that sizes come from", op.schema.name));
+}
+
+}  // namespace
+
 std::vector<Tensor> dispatch(const graph::Op& op, Arguments arguments) {
   return placed([&] {
     if (const auto result = by_memory(op, arguments)) return std::vector<Tensor>{*result};
     if (the_trace != nullptr) return the_trace->call(op, std::move(arguments));
-    if (the_suspended != nullptr) resolve_sizes(arguments);
-    refuse_traced(op, arguments);
-    try {
-      return eager_backend().call(op, arguments);
-    } catch (const std::bad_alloc&) {
-    } catch (const std::length_error&) {
-    }
-    throw_runtime_error(fmt::format(
-        "{}: out of memory; use smaller inputs, or check the numbers that sizes come from", op.schema.name));
+    return eagerly(op, arguments, [&] { return eager_backend().call(op, arguments); });
   });
+}
+
+std::vector<Tensor> dispatch_on(const graph::Op& op, Arguments arguments, Device device) {
+  if (Trace* trace = the_trace) {
+    struct Restored {
+      Trace& trace;
+      Device before = trace.device();
+      ~Restored() { trace.set_device(before); }
+    } restored{*trace};
+    trace->set_device(device);
+    return dispatch(op, std::move(arguments));
+  }
+  const bool tensors = std::ranges::any_of(arguments, [](const Argument<Tensor>& argument) {
+    return argument.is_tensor() || std::holds_alternative<Argument<Tensor>::Tensors>(argument.value);
+  });
+  if (!tensors && device != kCPU) {
+    return placed([&] {
+      return eagerly(op, arguments, [&] { return eager_backend().call_on(op, arguments, device); });
+    });
+  }
+  std::vector<Tensor> results = dispatch(op, std::move(arguments));
+  for (Tensor& result : results) result = result.to(device);
+  return results;
+}
+
+std::vector<Tensor> EagerBackend::call_on(const graph::Op& op, const Arguments& arguments, Device device) {
+  std::vector<Tensor> results = call(op, arguments);
+  for (Tensor& result : results) result = result.to(device);
+  return results;
 }
 
 Tensor dispatch_one(const graph::Op& op, Arguments arguments) {

@@ -79,6 +79,8 @@ class EagerBackend {
  public:
   virtual ~EagerBackend() = default;
   virtual std::vector<Tensor> call(const graph::Op& op, const Arguments& arguments) = 0;
+  /// The same for an operator without tensors among its arguments, with results on `device`.
+  virtual std::vector<Tensor> call_on(const graph::Op& op, const Arguments& arguments, Device device);
 };
 
 /// The backend of src/compiler, which defines this function.
@@ -92,6 +94,8 @@ EagerBackend& eager_backend();
 /// (a tensor that the traced function captured may be updated between calls), else in the eager backend. A
 /// traced tensor met outside its thread's trace is a user error.
 std::vector<Tensor> dispatch(const graph::Op& op, Arguments arguments);
+/// The same with results on `device`.
+std::vector<Tensor> dispatch_on(const graph::Op& op, Arguments arguments, Device device);
 /// dispatch() for operators with one result.
 Tensor dispatch_one(const graph::Op& op, Arguments arguments);
 /// The in-place variant: the operator, then its result is written into argument 0, which is returned. User

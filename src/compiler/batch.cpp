@@ -86,9 +86,11 @@ std::vector<BatchItem> compile_batch(std::vector<capture::Captured> captured, co
   return items;
 }
 
-std::optional<std::vector<int64_t>> symbols_of(const Guards& guards, const std::vector<Tensor>& arguments) {
+std::optional<std::vector<int64_t>> symbols_of(const Guards& guards, const std::vector<Tensor>& arguments,
+                                               std::span<const int64_t> integers) {
   detail::Leaves leaves;
   for (const Tensor& argument : arguments) leaves.tensors.add(&argument);
+  for (const int64_t integer : integers) leaves.integers.add(integer);
   const CallTensors call(leaves);
   std::vector<int64_t> registers(guards.registers() + 1), symbols(guards.symbols());
   if (!guards.hold(call, registers.data(), symbols.data())) return std::nullopt;

@@ -34,7 +34,8 @@ std::vector<BatchItem> compile_batch(std::vector<capture::Captured> captured,
 
 /// The values of size symbols in a call with these arguments; nothing where the guards do not hold. Ranks and
 /// dtypes are those that the guards were made for.
-std::optional<std::vector<int64_t>> symbols_of(const Guards& guards, const std::vector<Tensor>& arguments);
+std::optional<std::vector<int64_t>> symbols_of(const Guards& guards, const std::vector<Tensor>& arguments,
+                                               std::span<const int64_t> integers = {});
 
 /// Calls a program that has no number arguments. `symbols`: of symbols_of(), where sizes are symbolic.
 std::vector<Tensor> run_program(const CompiledProgram& program, const std::vector<Tensor>& arguments,

@@ -28,7 +28,8 @@ enum Tag : uint64_t {
   kString,
   kRunTimeNumber,
   kGeneral,
-  kRanked
+  kRanked,
+  kSized
 };
 
 void add_tensor(CallKey& key, const Tensor& tensor, Layout layout) {
@@ -164,6 +165,24 @@ CallKey key_without_numbers(const graph::Op& op, const capture::Arguments& argum
 
 CallKey make_ranked_key(const graph::Op& op, const capture::Arguments& arguments) {
   return key_without_numbers(op, arguments, Layout::ranked, kRanked);
+}
+
+CallKey make_sized_key(const graph::Op& op, const capture::Arguments& arguments, Device device) {
+  const auto some = [](Expr e) { return is_run_time_integer(e) ? Expr(2) : e; };
+  CallKey key;
+  key.add(std::bit_cast<uint64_t>(&op));
+  key.add(kSized | static_cast<uint64_t>(static_cast<uint8_t>(device.index)) << 8);
+  for (Argument<Tensor> argument : arguments) {
+    if (auto* list = std::get_if<std::vector<Expr>>(&argument.value))
+      for (Expr& e : *list) e = some(e);
+    if (argument.is_number() && argument.number().kind == Number::Kind::integer) {
+      Number number = argument.number();
+      number.integer = some(number.integer);
+      argument = number;
+    }
+    std::visit(AddArgument{key, Layout::ranked}, argument.value);
+  }
+  return key;
 }
 
 CallKey make_general_key(const graph::Op& op, const capture::Arguments& arguments) {

@@ -47,6 +47,13 @@ Layout layout_of(const graph::Op& op, const capture::Arguments& arguments, const
 CallKey make_key(const graph::Op& op, const capture::Arguments& arguments, Layout layout);
 /// The key of the programs that serve all sizes and all run-time numbers.
 CallKey make_ranked_key(const graph::Op& op, const capture::Arguments& arguments);
+/// The key of the programs for a call without tensors, with results on a device, that serve all integers
+/// among its arguments but 0, 1 and negative ones.
+CallKey make_sized_key(const graph::Op& op, const capture::Arguments& arguments, Device device);
+/// Whether such a program has an integer as an input.
+inline bool is_run_time_integer(Expr e) {
+  return e.is_constant() && e.value() > 1;
+}
 /// The key of the program that serves all counts and all run-time numbers of a flat call.
 CallKey make_general_key(const graph::Op& op, const capture::Arguments& arguments);
 

@@ -7,6 +7,7 @@
 #include "ops/table.h"
 #include "support/check.h"
 #include "symbolic/shape_env.h"
+#include "tensor/device_copy.h"
 
 namespace stax {
 
@@ -78,6 +79,22 @@ std::vector<Tensor> call_dynamic(const graph::Op& op, const capture::Arguments& 
   return results;
 }
 
+[[maybe_unused]] const bool copies_on_gpus = [] {
+  install_device_copy([](const TensorView& source, const TensorView& target) {
+    return static_cast<Eager&>(capture::default_eager_backend()).copy(source, target);
+  });
+  return true;
+}();
+
+/// The number that a call fills a tensor with; nothing for other operators.
+std::optional<Scalar> fill_value(const graph::Op& op, const capture::Arguments& arguments) {
+  if (op.schema.name == "zeros") return Scalar(0);
+  if (op.schema.name == "ones") return Scalar(1);
+  if (op.schema.name != "full") return std::nullopt;
+  const Number& value = arguments.at(1).number();
+  return value.is_float() ? Scalar(value.floating) : Scalar(value.integer.value());
+}
+
 }  // namespace
 
 Eager::Eager() = default;
@@ -103,6 +120,15 @@ std::vector<Tensor> Eager::call(const graph::Op& op, const capture::Arguments& a
       break;
   }
   return call_lowered(op, arguments);
+}
+
+std::vector<Tensor> Eager::call_on(const graph::Op& op, const capture::Arguments& arguments, Device device) {
+  const std::optional<Scalar> value = fill_value(op, arguments);
+  if (!value) return on_gpu_.call_without_tensors(op, arguments, device, *this);
+  const graph::TensorMeta meta = result_metas(op, arguments).at(0);
+  const Tensor result = new_tensor(meta.dtype, extents_of(meta), device);
+  fill_elements(strided(result).view(), *value);
+  return {result};
 }
 
 std::vector<Tensor> Eager::call_lowered(const graph::Op& op, const capture::Arguments& arguments) {

@@ -22,6 +22,10 @@ class Eager final : public capture::EagerBackend {
   Eager();
   ~Eager() override;
   std::vector<Tensor> call(const graph::Op& op, const capture::Arguments& arguments) override;
+  std::vector<Tensor> call_on(const graph::Op& op, const capture::Arguments& arguments,
+                              Device device) override;
+  /// Within a GPU: a DeviceCopy.
+  bool copy(const TensorView& source, const TensorView& target) { return on_gpu_.copy(source, target); }
 
   /// Programs kept now.
   size_t cached_programs() const;

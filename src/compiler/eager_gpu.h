@@ -1,13 +1,16 @@
 // Eager evaluation on a GPU: each operator is a compiled function of its own.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "capture/dispatch.h"
+#include "capture/functional_trace.h"
 #include "compiler/call_key.h"
 #include "compiler/guards.h"
 #include "compiler/program.h"
@@ -27,6 +30,13 @@ class EagerGpu {
   std::vector<Tensor> call(const graph::Op& op, const capture::Arguments& arguments, Device device,
                            capture::EagerBackend& on_cpu);
 
+  /// An operator without tensors among its arguments, with results on `device`.
+  std::vector<Tensor> call_without_tensors(const graph::Op& op, const capture::Arguments& arguments,
+                                           Device device, capture::EagerBackend& on_cpu);
+
+  /// Copies within a GPU, as a DeviceCopy does.
+  bool copy(const TensorView& source, const TensorView& target);
+
   size_t cached_programs() const;
 
  private:
@@ -35,10 +45,17 @@ class EagerGpu {
     std::shared_ptr<const CompiledProgram> program;  // null: cannot be compiled
   };
   struct Bound;
+  /// Calls operators on what stands for tensors and integers, and returns the results.
+  using Record =
+      std::function<std::vector<Tensor>(capture::FunctionalTrace& trace, const std::vector<Tensor>& tensors,
+                                        const std::vector<Expr>& integers)>;
   std::shared_ptr<const Program> find(const std::vector<uint64_t>& key, const Bound& bound,
                                       std::vector<int64_t>& symbols) const;
-  std::shared_ptr<const Program> make(const graph::Op& op, const capture::Arguments& arguments, Device device,
-                                      const Bound& bound, bool dynamic) const;
+  std::shared_ptr<const Program> make(Device device, const Bound& bound, bool dynamic,
+                                      const Record& record) const;
+  /// By the program for `key`, which `record` makes where there is none; nothing where it cannot be compiled.
+  std::optional<std::vector<Tensor>> run(const std::vector<uint64_t>& key, std::string_view name,
+                                         Device device, const Bound& bound, const Record& record);
 
   mutable std::mutex mutex_;
   std::map<std::vector<uint64_t>, std::vector<std::shared_ptr<const Program>>> programs_;

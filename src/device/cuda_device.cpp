@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -190,6 +191,23 @@ void copy_to_device(void* to, const void* from, int64_t bytes, int32_t device) {
   // From pageable memory: the driver has copied it to a place of its own when it returns.
   STAX_CUDA(cuMemcpyHtoDAsync_v2, address(to), from, static_cast<size_t>(bytes),
             current_cuda_stream(device).handle);
+}
+
+bool fill_on_device(void* to, const void* element, int64_t width, int64_t count, int32_t device) {
+  if (count <= 0) return true;
+  uint32_t words[2] = {};
+  std::memcpy(words, element, static_cast<size_t>(width));
+  if (width == 8 && words[0] != words[1]) return false;
+  use_cuda_device(device);
+  const CudaStreamHandle stream = current_cuda_stream(device).handle;
+  const auto elements = static_cast<size_t>(count);
+  if (width == 1)
+    STAX_CUDA(cuMemsetD8Async, address(to), static_cast<uint8_t>(words[0]), elements, stream);
+  else if (width == 2)
+    STAX_CUDA(cuMemsetD16Async, address(to), static_cast<uint16_t>(words[0]), elements, stream);
+  else
+    STAX_CUDA(cuMemsetD32Async, address(to), words[0], elements * static_cast<size_t>(width / 4), stream);
+  return true;
 }
 
 void copy_on_device(void* to, int32_t to_device, const void* from, int32_t from_device, int64_t bytes) {

@@ -65,6 +65,9 @@ void synchronize_cuda_device(int32_t device);
 /// complete on return, and raise the errors of kernels; host memory that was copied from may be reused.
 void copy_to_host(void* to, const void* from, int64_t bytes, int32_t device);
 void copy_to_device(void* to, const void* from, int64_t bytes, int32_t device);
+/// Writes `count` elements of `width` bytes, each like `element`, in the order of the device's current
+/// stream. False where the driver has no call for it: 8 bytes whose halves differ.
+bool fill_on_device(void* to, const void* element, int64_t width, int64_t count, int32_t device);
 /// Within one device, or to another, in the order of the source's current stream; the other waits for it.
 void copy_on_device(void* to, int32_t to_device, const void* from, int32_t from_device, int64_t bytes);
 

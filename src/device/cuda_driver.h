@@ -43,6 +43,8 @@ using CudaFunction = struct CudaFunctionStruct*;
   X(cuMemcpyPeerAsync, (CudaAddress to, CudaContext to_context, CudaAddress from, CudaContext from_context, \
                         size_t bytes, CudaStreamHandle stream))                                             \
   X(cuMemsetD8Async, (CudaAddress to, uint8_t value, size_t bytes, CudaStreamHandle stream))                \
+  X(cuMemsetD16Async, (CudaAddress to, uint16_t value, size_t count, CudaStreamHandle stream))              \
+  X(cuMemsetD32Async, (CudaAddress to, uint32_t value, size_t count, CudaStreamHandle stream))              \
   X(cuStreamCreate, (CudaStreamHandle * stream, uint32_t flags))                                            \
   X(cuStreamSynchronize, (CudaStreamHandle stream))                                                         \
   X(cuStreamQuery, (CudaStreamHandle stream))                                                               \

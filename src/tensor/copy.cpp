@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <optional>
 #include <vector>
 
 #include "device/cuda_device.h"
 #include "support/check.h"
+#include "tensor/device_copy.h"
 #include "tensor/element.h"
 #include "tensor/tensor_impl.h"
 
@@ -205,9 +207,29 @@ bool copy_whole(const TensorView& source, const TensorView& target) {
   return true;
 }
 
-/// Elements are converted, and their places changed, in host memory.
+std::atomic<DeviceCopy> device_copy{nullptr};
+
+/// The same elements one after another in memory of their device.
+std::optional<StoragePtr> gathered(const TensorView& source, TensorView& dense) {
+  const DeviceCopy copy = device_copy;
+  if (copy == nullptr) return std::nullopt;
+  StoragePtr memory(Storage::allocate(source.numel() * itemsize(source.dtype), source.device));
+  dense = source;
+  dense.data = memory->data();
+  int64_t stride = 1;
+  for (size_t d = dense.sizes.size(); d-- > 0; stride *= dense.sizes[d]) dense.strides[d] = stride;
+  if (!copy(source, dense)) return std::nullopt;
+  return memory;
+}
+
+/// Within a GPU by its kernels; else elements are converted, and their places changed, in host memory.
 void copy_across(const TensorView& source, const TensorView& target) {
   if (copy_whole(source, target)) return;
+  const DeviceCopy by_kernel = device_copy;
+  if (source.device == target.device && by_kernel != nullptr && by_kernel(source, target)) return;
+  if (TensorView dense; !on_cpu(source) && !is_dense(source)) {
+    if (const auto memory = gathered(source, dense)) return copy_elements(dense, target);
+  }
   std::optional<HostCopy> from, to;
   if (!on_cpu(source)) from.emplace(source).download();
   if (!on_cpu(target)) {
@@ -241,6 +263,28 @@ Tensor on_host(const Tensor& tensor) {
   return copy;
 }
 
+void install_device_copy(DeviceCopy copy) {
+  device_copy = copy;
+}
+
+namespace {
+
+/// One element, as it lies in memory, into all places of a view of a GPU.
+void fill_across(const std::byte* element, const TensorView& target) {
+  const int64_t width = itemsize(target.dtype);
+  if (is_dense(target)) {
+    std::byte* first = static_cast<std::byte*>(target.data) + reach_of(target).lowest * width;
+    if (device::fill_on_device(first, element, width, target.numel(), target.device.index)) return;
+  }
+  const StoragePtr there(Storage::allocate(width, target.device));
+  device::copy_to_device(there->data(), element, width, target.device.index);
+  copy_elements({there->data(), target.dtype, target.sizes, std::vector<int64_t>(target.sizes.size(), 0),
+                 target.device},
+                target);
+}
+
+}  // namespace
+
 void fill_elements(const TensorView& target, const Scalar& value) {
   alignas(8) std::byte element[8];
   visit_element(target.dtype, [&](auto e) {
@@ -251,6 +295,8 @@ void fill_elements(const TensorView& target, const Scalar& value) {
     const auto stored = E::store(v);
     std::memcpy(element, &stored, sizeof(stored));
   });
+  if (target.numel() == 0) return;
+  if (!on_cpu(target)) return fill_across(element, target);
   const TensorView source{element, target.dtype, target.sizes, std::vector<int64_t>(target.sizes.size(), 0)};
   copy_elements(source, target);
 }

@@ -299,6 +299,16 @@ EXPORTED cuMemsetD8Async(CudaAddress to, uint8_t value, size_t bytes, CudaStream
   std::memset(pointer(to), value, bytes);
   return kCudaSuccess;
 }
+EXPORTED cuMemsetD16Async(CudaAddress to, uint16_t value, size_t count, CudaStreamHandle) {
+  LOCKED(cuMemsetD16Async, true);
+  std::fill_n(static_cast<uint16_t*>(pointer(to)), count, value);
+  return kCudaSuccess;
+}
+EXPORTED cuMemsetD32Async(CudaAddress to, uint32_t value, size_t count, CudaStreamHandle) {
+  LOCKED(cuMemsetD32Async, true);
+  std::fill_n(static_cast<uint32_t*>(pointer(to)), count, value);
+  return kCudaSuccess;
+}
 EXPORTED cuStreamCreate(CudaStreamHandle* stream, uint32_t) {
   LOCKED(cuStreamCreate, false);
   *stream = new_handle<CudaStreamHandle>();

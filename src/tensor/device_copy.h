@@ -1,0 +1,15 @@
+// Copies within a GPU that are more than a copy of bytes: by kernels, which layers further down know.
+#pragma once
+
+#include "tensor/tensor_view.h"
+
+namespace stax {
+
+/// Converts elements and changes their places: both views lie on one GPU, have the same sizes and share no
+/// element. False where it cannot be done there: then elements take the way through host memory.
+using DeviceCopy = bool (*)(const TensorView& source, const TensorView& target);
+
+/// src/compiler puts its own in place.
+void install_device_copy(DeviceCopy copy);
+
+}  // namespace stax
