@@ -144,6 +144,34 @@ def welford(mean, m2, count, dim):
 
 
 @triton.jit
+def _add_both(a, b, c, d):
+    return a + c, b + d
+
+
+@triton.jit
+def welford_rows(mean, m2, count, x, mask, dim: tl.constexpr):
+    """Mean, sum of squared deviations and count of each row, with one more block x: the block's own first, in two passes of
+    which the second corrects the first's rounding (Chan, Golub and LeVeque 1983, equation 1.7)."""
+    if mask is None:
+        n = tl.full(mean.shape, x.shape[dim], mean.dtype)
+    else:
+        mask = tl.broadcast_to(mask, x.shape)
+        x = tl.where(mask, x, 0.0)
+        n = tl.expand_dims(tl.sum(mask.to(x.dtype), dim), dim)
+    some = tl.maximum(n, 1.0)
+    rough = tl.expand_dims(tl.sum(x, dim), dim) / some
+    d = x - rough
+    if mask is not None:
+        d = tl.where(mask, d, 0.0)
+    rest, squares = tl.reduce((d, d * d), dim, _add_both)
+    rest = tl.expand_dims(rest, dim)
+    error = rest / some
+    error = tl.where(error != error, 0.0, error)
+    squares = tl.maximum(tl.expand_dims(squares, dim) - rest * error, 0.0, tl.PropagateNan.ALL)
+    return welford_merge(mean, m2, count, rough + error, squares, n)
+
+
+@triton.jit
 def online_softmax(m, s, x, dim):
     """The maximum m of each row and the sum s of exp(x - m), with one more block x: the block's maximum first, so that
     each element costs one exponential. The sum is 0 where the maximum is -inf."""

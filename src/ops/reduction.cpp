@@ -169,8 +169,10 @@ Lazies lower_var(Lowering& lowering, const LazyArgs& args) {
   loops.dtypes = Mean ? std::vector{x.dtype, x.dtype} : std::vector{x.dtype};
   loops.finish = [&](const std::vector<V>& r) {
     // Degrees of freedom below 0 count as 0: the quotient is infinite or NaN, as in PyTorch.
-    const V n = lowering.number(num(count), r[1].dtype());
-    V variance = r[1] / maximum(n - c, 0.0);
+    const auto known = count.constant();
+    const V degrees = known ? like(r[1], std::max(static_cast<double>(*known) - c, 0.0))
+                            : maximum(lowering.number(num(count), r[1].dtype()) - c, 0.0);
+    V variance = r[1] / degrees;
     if (Root) variance = sqrt(variance);
     const bool empty = count.is(0);
     const V mean = empty ? like(r[0], std::nan("")) : r[0];

@@ -112,6 +112,7 @@ void pointwise(const TileKernel& kernel, Candidates& out) {
       out.add({.x = line});
       out.add({.x = line / 2});
       out.add({.x = 2 * line});
+      out.add({.x = 2 * line, .warps = 4});
       out.add({.x = 4 * line, .warps = 8});
       return;
     case 2:
@@ -131,6 +132,16 @@ void pointwise(const TileKernel& kernel, Candidates& out) {
 
 void persistent(const TileKernel& kernel, Candidates& out) {
   const int64_t r0 = hint_of(kernel, TileAxisKind::r0);
+  if (r0 >= 512 && kernel.hint == ReductionHint::inner) {
+    // One row, or two, by as many warps as leave a thread 4 values of a row up to 16.
+    const auto warps = static_cast<int32_t>(r0 / 256);
+    out.add({.x = 1, .warps = warps});
+    out.add({.x = 2, .warps = warps});
+    out.add({.x = 1, .warps = 2 * warps});
+    out.add({.x = 1, .warps = std::max(warps / 2, 1)});
+    out.add({.x = 2, .warps = 2 * warps});
+    return;
+  }
   if (kernel.hint == ReductionHint::outer_tiny) out.add({.x = std::max<int64_t>(2 * (256 / r0), 1)});
   for (const int64_t x : {8, 1, 32, 128})
     if (x == 1 || x * r0 <= 4096) out.add({.x = x});
@@ -141,12 +152,15 @@ void looped(const TileKernel& kernel, Candidates& out) {
   const int64_t x = hint_of(kernel, TileAxisKind::x), r0 = hint_of(kernel, TileAxisKind::r0);
   switch (kernel.hint) {
     case ReductionHint::inner:
-      out.add({.x = 1, .r0 = 2048, .warps = 16});
-      out.add({.x = 1, .r0 = 4096, .warps = 16});
-      out.add({.x = 1, .r0 = 1024, .warps = 8});
-      out.add({.x = 1, .r0 = 8192, .warps = 32});
-      out.add({.x = 4, .r0 = 1024, .warps = 16});
-      out.add({.x = 8, .r0 = 512});
+      if (r0 <= 4096) {
+        // The whole row in one block: it is read again out of the nearest cache.
+        for (const auto& [rows, warps] : {std::pair{1, 4}, {2, 16}, {1, 16}, {2, 8}})
+          out.add({.x = rows, .r0 = r0, .warps = warps});
+        out.add({.x = 1, .r0 = r0 / 2, .warps = 8});
+        return;
+      }
+      for (const auto& [block, warps] : {std::pair{4096, 4}, {4096, 16}, {2048, 16}, {8192, 32}, {4096, 8}})
+        out.add({.x = 1, .r0 = block, .warps = warps});
       return;
     case ReductionHint::outer:
       out.add({.x = x <= 1024 ? std::clamp<int64_t>(x / 128, 2, 8) : 16, .r0 = std::min<int64_t>(r0, 64)});

@@ -135,6 +135,30 @@ TEST(NumericCases, SigmoidIsAccurateOverItsRange) {
   });
 }
 
+TEST(NumericCases, NormalisationsOfLongRowsFarFromZero) {
+  for_each_mode([](const Mode& run) {
+    const Function f =
+        run.prepare([](const Tensors& t) { return Tensors{layer_norm(t[0], {t[0].size(-1)}, {}, {}, 0.0)}; });
+    for (const int64_t n : {1501, 4096, 5000}) {
+      SCOPED_TRACE(n);
+      Numbers x, expected;
+      for (const double offset : {0.0, 4096.0, -65536.0}) {
+        const auto middle = static_cast<double>(n - 1) / 2;
+        for (int64_t k = 0; k < n; ++k) {
+          x.push_back(offset + static_cast<double>(k) / 16);
+          expected.push_back((static_cast<double>(k) - middle) /
+                             std::sqrt((static_cast<double>(n) * static_cast<double>(n) - 1) / 12));
+        }
+      }
+      const Tensor want = make(expected, kFloat32, {3, n});
+      EXPECT_TRUE(f({make(x, kFloat32, {3, n})})[0].allclose(want, 1e-4, 1e-4));
+      const Tensors same = run([](const Tensors& t) { return Tensors{layer_norm(t[0], {t[0].size(-1)})}; },
+                               {full({2, n}, 10000.1)});
+      expect_values(same[0], Numbers(static_cast<size_t>(2 * n), 0));
+    }
+  });
+}
+
 /// `want` at every number of a half type between -30 and 30: to half a unit, and a little more where float32
 /// rounds sums that cancel.
 void check_every_half(const std::function<Tensor(const Tensor&)>& f, double (*want)(double)) {

@@ -119,8 +119,12 @@ class Flattener {
     if (inst.indirect.empty() && inst.args.size() == 1) {
       ValueId value = inst.args[0];
       const DType dtype = program_.buffers[inst.buffer].dtype;
-      if (is_half(dtype))
-        value = builder_.unary(dtype == DType::float16 ? OpCode::to_float16 : OpCode::to_bfloat16, value);
+      const OpCode rounding = dtype == DType::float16 ? OpCode::to_float16 : OpCode::to_bfloat16;
+      if (is_half(dtype)) {
+        // What was rounded on purpose is rounded by the store, too.
+        if (options_.relax_half && builder_[value].op == rounding) inst.args[0] = builder_[value].args[0];
+        value = builder_.unary(rounding, inst.args[0]);
+      }
       stored_.push_back({inst.buffer, inst.index, value});
       if (std::find(group_.local.begin(), group_.local.end(), inst.buffer) != group_.local.end()) return {};
     }

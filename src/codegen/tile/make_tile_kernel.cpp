@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -182,6 +183,10 @@ class TileBuilder {
       case OpKind::cast:
         break;
     }
+    if (inst.op == OpCode::div && is_power_of_two(flat_.body[inst.args[1]])) {
+      env_[id] = define(product_with_reciprocal(inst, along_[id]));
+      return;
+    }
     std::vector<TileVar> args = operands(inst.args);
     if (inst.op == OpCode::relu)
       args.insert(args.begin(), define({.action = TileAction::constant, .dtype = DType::int32}));
@@ -192,6 +197,27 @@ class TileBuilder {
                        .args = std::move(args),
                        .along = along_[id],
                        .relaxed = flat_.relaxed[id]});
+  }
+
+  /// A constant whose reciprocal is exact.
+  static bool is_power_of_two(const Inst& inst) {
+    if (inst.op != OpCode::constant || inst.dtype != DType::float32) return false;
+    int exponent = 0;
+    const double value = inst.constant.as_double();
+    return std::abs(std::frexp(value, &exponent)) == 0.5 && std::abs(exponent) < 120;
+  }
+
+  /// A quotient by such a constant: the same value, without a division.
+  TileStatement product_with_reciprocal(const Inst& inst, AxisSet along) {
+    const double divisor = flat_.body[inst.args[1]].constant.as_double();
+    const TileVar factor = define(
+        {.action = TileAction::constant, .dtype = inst.dtype, .number = loops::Constant::of(1 / divisor)});
+    return {.action = TileAction::compute,
+            .op = OpCode::mul,
+            .dtype = inst.dtype,
+            .from = inst.dtype,
+            .args = {operand(inst.args[0]), factor},
+            .along = along};
   }
 
   void emit_leaf(ValueId id) {
@@ -348,8 +374,16 @@ class TileBuilder {
                        .from = flat_.body[inst.args[0]].dtype,
                        .args = std::move(blocks),
                        .carried = std::move(carried),
-                       .along = along_[id]},
+                       .along = along_[id],
+                       .of_rows = of_rows(inst.op)},
                       loops::result_count(inst.op));
+  }
+
+  /// Of rows in memory a block is folded at once, and then added to what was folded before: fewer operations
+  /// an element than adding each to accumulators of its own.
+  bool of_rows(OpCode op) const {
+    const bool inner = kernel_.form == TileForm::looped && kernel_.hint == ReductionHint::inner;
+    return op == OpCode::reduce_softmax || (op == OpCode::reduce_welford && inner);
   }
 
   void emit_scan(ValueId id) {
@@ -471,7 +505,8 @@ class TileBuilder {
                                   .args = std::move(begin),
                                   .along = scan ? static_cast<AxisSet>(all_ & ~kReduction) : all_,
                                   .number = loops::identity_of(inst.op, dtype),
-                                  .count = count},
+                                  .count = count,
+                                  .of_rows = of_rows(inst.op)},
                                  count);
     accumulators_[id].clear();
     for (int32_t k = 0; k < count; ++k) accumulators_[id].push_back(first + k);
@@ -486,7 +521,8 @@ class TileBuilder {
             .args = std::move(blocks),
             .carried = accumulators_[id],
             .along = all_,
-            .masks = filled_.contains(inst.args[0]) ? AxisSet{0} : masked_},
+            .masks = filled_.contains(inst.args[0]) ? AxisSet{0} : masked_,
+            .of_rows = of_rows(inst.op)},
            loops::result_count(inst.op));
   }
 

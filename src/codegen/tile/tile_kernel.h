@@ -98,6 +98,7 @@ struct TileStatement {
   bool wrap = false;       // check
   bool spread = false;     // memory: the address varies along fewer axes than `along`
   bool has_other = false;  // load: lanes that are off read 0
+  bool of_rows = false;    // start, accumulate, reduce: accumulators of whole rows, to which blocks are added
   bool relaxed = false;    // compute: a part of a half type's rounding may be missing
   bool aligned = false;    // memory in a loop: a whole number of vectors from TileKernel::peel
   Eviction eviction = Eviction::none;

@@ -487,7 +487,7 @@ class TritonPrinter {
 
   std::string spell(const char* pattern, const std::vector<std::string>& args,
                     const std::vector<std::string>& carried = {}) const {
-    return spell_fold(pattern, args, carried, {dimension(), rindex()});
+    return spell_fold(pattern, args, carried, {dimension(), rindex(), {}});
   }
 
   /// Dimension of a block that r0 runs along.
@@ -514,7 +514,7 @@ class TritonPrinter {
       args.push_back(fmt::format("tl.broadcast_to({}, {})", rindex(), shape(all())));
     if (position && !s.carried.empty()) std::swap(args[0], args[1]);
     const int32_t count = loops::result_count(s.op);
-    if (fold.reduce == nullptr) {  // its accumulators are those of whole rows
+    if (s.of_rows) {
       for (int32_t k = 0; k < count; ++k) line("{} = {}", var(s.out + k), args[static_cast<size_t>(k)]);
       return;
     }
@@ -541,12 +541,11 @@ class TritonPrinter {
       accumulators_.push_back(s.out + k);
       const std::string value = start_value(s, k);
       const DType dtype = loops::result_dtype(s.op, k, s.dtype);
-      const bool of_row = triton_fold(s.op).reduce == nullptr;
-      const auto along = of_row ? static_cast<AxisSet>(s.along & ~axis_bit(TileAxisKind::r0)) : s.along;
+      const auto along = s.of_rows ? static_cast<AxisSet>(s.along & ~axis_bit(TileAxisKind::r0)) : s.along;
       const std::string full = fmt::format("tl.full({}, {}, {})", shape(along), value, triton_dtype(dtype));
       if (s.args.empty())
         line("{} = {}", var(s.out + k), full);
-      else if (of_row)
+      else if (s.of_rows)
         line("{} = {}", var(s.out + k), var(s.args[static_cast<size_t>(k)]));
       else
         line("{} = tl.where(r0_base == 0, {}, {})", var(s.out + k), var(s.args[static_cast<size_t>(k)]),
@@ -573,10 +572,12 @@ class TritonPrinter {
   void accumulate(const TileStatement& s) {
     const std::vector<std::string> carried = vars(s.carried);
     const std::string on = mask(s);
-    if (s.op == OpCode::reduce_softmax) {
+    if (s.of_rows) {
       std::string value = var(s.args[0]);
-      if (!on.empty()) value = fmt::format("tl.where({}, {}, float(\"-inf\"))", on, value);
-      line("{} = {}", fmt::join(carried, ", "), spell(triton_fold(s.op).combine, {value}, carried));
+      if (s.op == OpCode::reduce_softmax && !on.empty())
+        value = fmt::format("tl.where({}, {}, float(\"-inf\"))", on, value);
+      const FoldAlong along = {dimension(), rindex(), on.empty() ? "None" : std::string_view(on)};
+      line("{} = {}", fmt::join(carried, ", "), spell_fold(triton_fold(s.op).rows, {value}, carried, along));
       return;
     }
     std::string call = spell(triton_fold(s.op).combine, vars(s.args), carried);

@@ -150,10 +150,10 @@ constexpr TritonFold kFolds[] = {
     {OpCode::reduce_argmin, "triton_helpers.minimum_with_index($A, $B, $p, $0)",
      "triton_helpers.min_with_index($0, $1, $d)"},
     {OpCode::reduce_welford, "triton_helpers.welford_step($A, $B, $C, $0)",
-     "triton_helpers.welford($0, $1, $2, $d)"},
+     "triton_helpers.welford($0, $1, $2, $d)", "triton_helpers.welford_rows($A, $B, $C, $0, $m, $d)"},
     {OpCode::reduce_welford_combine, "triton_helpers.welford_merge($A, $B, $C, $0, $1, $2)",
      "triton_helpers.welford($0, $1, $2, $d)"},
-    {OpCode::reduce_softmax, "triton_helpers.online_softmax($A, $B, $0, $d)", nullptr},
+    {OpCode::reduce_softmax, nullptr, nullptr, "triton_helpers.online_softmax($A, $B, $0, $d)"},
     {OpCode::scan_sum, "($A + $0)", "tl.cumsum($0, $d)"},
     {OpCode::scan_prod, "($A * $0)", "tl.cumprod($0, $d)"},
     {OpCode::scan_logaddexp, "triton_helpers.logaddexp($A, $0)", "triton_helpers.cumlogaddexp($0, $d)"},
@@ -177,6 +177,7 @@ std::string spell_fold(const char* pattern, const std::vector<std::string>& args
   return fill_pattern(pattern, [&](char c) {
     if (c == 'd') return std::to_string(along.dimension);
     if (c == 'p') return std::string(along.position);
+    if (c == 'm') return std::string(along.mask);
     const bool accumulator = c >= 'A' && c <= 'C';
     return accumulator ? carried.at(static_cast<size_t>(c - 'A')) : args.at(static_cast<size_t>(c - '0'));
   });

@@ -23,14 +23,15 @@ std::string spell_triton(loops::OpCode op, DType dtype, DType from, const std::v
 struct TritonFold {
   loops::OpCode op;
   const char* combine;  // accumulators $A, $B, $C and values $0, $1, ... at position $p to new accumulators
-  const char* reduce;   // blocks $0, $1, ... along dimension $d; null: the accumulators are of whole rows
+  const char* reduce;   // blocks $0, $1, ... along dimension $d
+  const char* rows = nullptr;  // accumulators of rows, and a block $0 where the mask $m holds, to new ones
 };
 const TritonFold& triton_fold(loops::OpCode op);
 
-/// Where a fold runs: the dimension of blocks, and the name of the position along it.
+/// Where a fold runs: the dimension of blocks, the name of the position along it, and the mask or "None".
 struct FoldAlong {
   int dimension = 0;
-  std::string_view position;
+  std::string_view position, mask;
 };
 
 /// One of the two, filled in.

@@ -1,0 +1,77 @@
+// What kernels for GPUs say.
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "codegen/tile/tile_kernel.h"
+#include "codegen/triton/printer.h"
+#include "loops/parse.h"
+
+namespace stax::codegen {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string triton_text(const std::string& text) {
+  const loops::Program program = loops::parse_program(text);
+  const Target target = cuda_target_named("cuda:sm_90");
+  const schedule::Schedule schedule = schedule::make_schedule(program, target);
+  return print_triton(make_tile_kernels(program, schedule.groups.at(0), target, 0).at(0));
+}
+
+std::string quotient(const char* divisor) {
+  return triton_text(fmt::format(R"(
+buffer in0 float32 [64] input
+buffer out0 float32 [64] output
+node op0 "div" [i0 < 64]
+  v0 = load float32 in0[i0]
+  v1 = constant float32 {}
+  v2 = div float32 v0 v1
+  store out0[i0] v2
+)",
+                                 divisor));
+}
+
+TEST(TileText, OnlyReciprocalsThatAreExactReplaceDivisions) {
+  EXPECT_THAT(quotient("4096"), HasSubstr("0.000244140625"));
+  EXPECT_THAT(quotient("4096"), Not(HasSubstr("div_rn")));
+  EXPECT_THAT(quotient("-0.5"), HasSubstr("-2.0"));
+  for (const char* divisor : {"3", "0", "inf", "nan", "1e-38", "1e38"})
+    EXPECT_THAT(quotient(divisor), HasSubstr("div_rn")) << divisor;
+}
+
+std::string variance(const char* index) {
+  return triton_text(fmt::format(R"(
+buffer in0 float32 [4096, 4096] input
+buffer out0 float32 [4096] output
+node op0 "var" [i0 < 4096] [r0 < 4096]
+  v0 = load float32 in0[{}]
+  v1 = reduce_welford float32 v0
+  v2 = result float32 v1 number 1
+  store out0[i0] v2
+)",
+                                 index));
+}
+
+TEST(TileText, VariancesAlongMemoryAreThoseOfBlocks) {
+  EXPECT_THAT(variance("4096*i0 + r0"), HasSubstr("welford_rows("));
+  EXPECT_THAT(variance("i0 + 4096*r0"), HasSubstr("welford_step("));
+}
+
+TEST(TileText, AStoreRoundsOnce) {
+  const std::string text = triton_text(R"(
+buffer in0 bfloat16 [64] input
+buffer out0 bfloat16 [64] output
+node op0 "exp" [i0 < 64]
+  v0 = load float32 in0[i0]
+  v1 = exp float32 v0
+  v2 = to_bfloat16 float32 v1
+  store out0[i0] v2
+)");
+  EXPECT_THAT(text, Not(HasSubstr(".to(tl.bfloat16)")));
+  EXPECT_THAT(text, HasSubstr("tl.exp(tmp0)"));
+}
+
+}  // namespace
+}  // namespace stax::codegen
