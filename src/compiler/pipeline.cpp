@@ -32,6 +32,8 @@ using log::Channel;
 constexpr size_t kKernelsPerModule = 12;
 // Further kernels for other sizes than the hint's, of one group and of all: each takes time to compile.
 constexpr size_t kMostFormsOfOne = 3, kMostForms = 12;
+// Those of a GPU are compiled when they are first launched.
+constexpr size_t kMostTileFormsOfOne = 5, kMostTileForms = 60;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -81,11 +83,11 @@ bool likely_even(const codegen::KernelInfo& info, const Sizes& sizes) {
 }
 
 void emit_cuda(Stages& stages, const schedule::Target& target, const Sizes& sizes) {
-  size_t forms = kMostForms;
+  size_t forms = kMostTileForms;
   int32_t number = 0;
   for (const schedule::Group& group : stages.schedule.groups) {
     if (group.external) continue;
-    const size_t most = 1 + std::min(forms, kMostFormsOfOne);
+    const size_t most = 1 + std::min(forms, kMostTileFormsOfOne);
     bool found = false;  // the form that the example's sizes take
     for (codegen::TileKernel& tile :
          codegen::make_tile_kernels(stages.program, group, target, number, sizes, most)) {

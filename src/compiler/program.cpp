@@ -219,9 +219,14 @@ const Tensor& CompiledProgram::source_of(size_t input, const Call& call) const {
 
 void* CompiledProgram::data_of(size_t input, const Call& call, StagedInputs& staged) const {
   const CapturedInput& source = captured_.inputs[input];
-  if (source.number >= 0)
-    return staged.place(&call.numbers[static_cast<size_t>(source.number)], int64_t{sizeof(NumberCell)});
+  const size_t most = input_tensors_.size();
+  if (source.number >= 0) {
+    const NumberCell& cell = call.numbers[static_cast<size_t>(source.number)];
+    return staged.place_number(&cell, int64_t{sizeof cell}, most);
+  }
   const StridedImpl& impl = strided(source_of(input, call));
+  if (impl.dim() == 0 && impl.device() == kCPU && !mutates())
+    return staged.place_number(impl.data(), itemsize(impl.dtype()), most);
   if (!source.flat) return staged.place(impl.storage(), impl.data());
   return staged.place(impl.storage(),
                       impl.storage()->data() + source.start * itemsize(input_tensors_[input].dtype));
@@ -258,6 +263,7 @@ void CompiledProgram::run_native(Call& call, std::span<const loops::Constant> sc
     tensors[k] = input_tensors_[k];
     tensors[k].data = data_of(k, call, staged);
   }
+  staged.send();
   SmallArray<runtime::OutputTensor, 8> made(outputs.size());
   runtime::RunOutputs out{made, {}};
   executables_.plan->run({tensors, scalars, {}, call.symbols}, out);
@@ -273,6 +279,7 @@ void CompiledProgram::run_reference(const Call& call, std::span<const loops::Con
   SmallArray<void*, 12> ins(input_tensors_.size());
   StagedInputs staged(kCPU);
   for (size_t k = 0; k < ins.size(); ++k) ins[k] = data_of(k, call, staged);
+  staged.send();
   SmallArray<void*, 8> outs(outputs.size());
   for (size_t k = 0; k < outputs.size(); ++k) {
     outputs[k] = StoragePtr(Storage::allocate(call.registers[static_cast<size_t>(output_bytes_[k])], kCPU));

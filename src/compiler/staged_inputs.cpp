@@ -31,11 +31,21 @@ void* StagedInputs::place(const StoragePtr& storage, void* data) {
   return copy.here->data() + offset;
 }
 
-void* StagedInputs::place(const void* data, int64_t bytes) {
+void* StagedInputs::place_number(const void* data, int64_t bytes, size_t most) {
   if (device_ == kCPU) return const_cast<void*>(data);
-  Copy& copy = copies_.emplace_back(Copy{StoragePtr(), StoragePtr(Storage::allocate(bytes, device_))});
-  copy_bytes(copy.here->data(), device_, data, kCPU, bytes);
-  return copy.here->data();
+  if (numbers_here_.get() == nullptr) {
+    numbers_.reserve(kNumber * most);
+    numbers_here_ = StoragePtr(Storage::allocate(static_cast<int64_t>(kNumber * most), device_));
+  }
+  const size_t at = numbers_.size();
+  numbers_.resize(at + kNumber);
+  std::memcpy(&numbers_[at], data, static_cast<size_t>(bytes));
+  return numbers_here_->data() + at;
+}
+
+void StagedInputs::send() const {
+  if (numbers_.empty()) return;
+  copy_bytes(numbers_here_->data(), device_, numbers_.data(), kCPU, static_cast<int64_t>(numbers_.size()));
 }
 
 void StagedInputs::write_back(const StoragePtr& storage) const {

@@ -6,6 +6,7 @@
 #include "codegen/triton/printer.h"
 #include "device/cuda_allocator.h"
 #include "runtime/index_error.h"
+#include "stax/error.h"
 #include "support/check.h"
 
 namespace stax::runtime {
@@ -70,11 +71,17 @@ device::CudaFunction load_function(int32_t device, const CompiledTriton& code, c
       "blocks",
       kernel, code.shared_bytes, properties.name, properties.shared_bytes);
   device::CudaModule module = nullptr;
-  STAX_CUDA(cuModuleLoadData, &module, code.cubin.data());
   device::CudaFunction function = nullptr;
-  STAX_CUDA(cuModuleGetFunction, &function, module, code.entry.c_str());
-  if (code.shared_bytes > kStaticShared)
-    STAX_CUDA(cuFuncSetAttribute, function, device::kCudaFunctionSharedBytes, code.shared_bytes);
+  try {
+    STAX_CUDA(cuModuleLoadData, &module, code.cubin.data());
+    STAX_CUDA(cuModuleGetFunction, &function, module, code.entry.c_str());
+    if (code.shared_bytes > kStaticShared)
+      STAX_CUDA(cuFuncSetAttribute, function, device::kCudaFunctionSharedBytes, code.shared_bytes);
+  } catch (const RuntimeError& error) {
+    if (module != nullptr) device::cuda_driver().cuModuleUnload(module);
+    throw_runtime_error(fmt::format("kernel {}, compiled for sm_{}, cannot be loaded on {}: {}", kernel,
+                                    properties.capability, properties.name, error.what()));
+  }
   modules->functions.emplace(key, function);
   return function;
 }

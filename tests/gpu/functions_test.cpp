@@ -10,12 +10,6 @@
 namespace stax {
 namespace {
 
-Tensor ramp(IntList sizes, double scale = 0.25) {
-  SymInt count = 1;
-  for (size_t k = 0; k < sizes.size(); ++k) count *= sizes[k];
-  return (arange(count, kFloat32) * scale - 3).reshape(sizes);
-}
-
 TEST_F(GpuTest, TensorsMoveAndComeBack) {
   const Tensor x = ramp({3, 5});
   const Tensor there = x.to(kCUDA);
@@ -68,7 +62,7 @@ TEST_F(GpuTest, TunedKernelsComputeOnce) {
 TEST_F(GpuTest, OneProgramServesAllSizes) {
   const auto f = [](const Tensor& x) { return softmax(x * 3, -1); };
   auto compiled = compile(f, {.dynamic = true, .strict_native = true});
-  for (int64_t n : {16, 17, 3, 48, 100}) {
+  for (int64_t n : {16, 17, 3, 8, 48, 100}) {
     const Tensor x = ramp({5, n});
     expect_close(compiled(x.cuda()), f(x), 1e-5);
   }
@@ -83,7 +77,8 @@ TEST_F(GpuTest, OneProgramServesAllSizes) {
     EXPECT_EQ(wide, kernel.name == "triton_red_fused_0") << kernel.source;
   }
   EXPECT_EQ(names, (std::vector<std::string>{"triton_red_fused_0_form1", "triton_per_fused_0_form2",
-                                             "triton_per_fused_0_form3", "triton_red_fused_0"}));
+                                             "triton_per_fused_0_form3", "triton_per_fused_0_form4",
+                                             "triton_red_fused_0"}));
 }
 
 TEST_F(GpuTest, ManyBlocksAlongAnyDimension) {
@@ -274,6 +269,18 @@ int64_t transfers(const F& f) {
   const std::vector<std::string> calls = fake_cuda::calls();
   return std::count_if(calls.begin() + static_cast<std::ptrdiff_t>(before), calls.end(),
                        [](const std::string& call) { return call.find("toH") + 1 || call.find("HtoD") + 1; });
+}
+
+TEST_F(GpuTest, NumbersOfACallCrossTogether) {
+  const auto f = [](const Tensor& x, Scalar a, Scalar b, const Tensor& c) { return (x * a + b) * c; };
+  auto compiled = compile(f, {.strict_native = true});
+  const Tensor x = ramp({7}), there = x.cuda();
+  for (const double a : {0.5, -2.0}) {
+    Tensor got;
+    const int64_t crossed = transfers([&] { got = compiled(there, Scalar(a), Scalar(3), tensor(1.25)); });
+    EXPECT_EQ(crossed, on_real_gpu() ? 0 : 1);
+    expect_close(got, f(x, Scalar(a), Scalar(3), tensor(1.25)), 1e-6);
+  }
 }
 
 TEST_F(GpuTest, CopiesThatMoveOrConvertElementsStayOnTheGpu) {

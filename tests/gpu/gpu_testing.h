@@ -19,6 +19,13 @@ class GpuTest : public testing::Test {
   void SetUp() override;
 };
 
+/// -3, -3 + scale, -3 + 2 * scale, ... on the CPU.
+inline Tensor ramp(IntList sizes, double scale = 0.25) {
+  SymInt count = 1;
+  for (size_t k = 0; k < sizes.size(); ++k) count *= sizes[k];
+  return (arange(count, kFloat32) * scale - 3).reshape(sizes);
+}
+
 /// The values on the CPU are equal, or differ by `tolerance` at most.
 inline void expect_close(const Tensor& got, const Tensor& want, double tolerance = 0) {
   ASSERT_EQ(got.dtype(), want.dtype());

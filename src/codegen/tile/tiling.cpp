@@ -18,6 +18,9 @@ namespace {
 constexpr int64_t kFullLine = 8;
 /// Longest reductions that one block covers: along memory, and across it, where blocks are wide in x.
 constexpr int64_t kPersistentInner = 1024, kPersistentOther = 64;
+/// Where each launch asks for a row's length: how much shorter than the example's, and how short, its block
+/// is.
+constexpr int64_t kSmallerRows = 8, kSmallestBlock = 4;
 
 int64_t round_up_to_power_of_two(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
@@ -235,12 +238,14 @@ int64_t row_block(const schedule::Group& group, ReductionHint hint, bool asks, C
   const auto usual = chooser.sizes().hint(length);
   const bool short_enough = most && *most <= longest;
   if (asks && !short_enough && usual && *usual <= longest) {
-    // Rows that fill a small part of their block have a smaller one.
-    const int64_t block = round_up_to_power_of_two(*usual), small = block / 4;
+    int64_t block = round_up_to_power_of_two(*usual);
     if (!chooser.required(le(length, block), kBlock, kLoop)) return 0;
-    const bool is_small =
-        small > 1 && chooser.required(le(length, small), "a small block for each row", kBlock);
-    return is_small ? small : block;
+    // Rows that fill a small part of their block have a smaller one.
+    const int64_t smallest = std::max(block / kSmallerRows, kSmallestBlock);
+    while (block > smallest &&
+           chooser.required(le(length, block / 2), "a smaller block for each row", kBlock))
+      block /= 2;
+    return block;
   }
   if (!length.is_constant()) {
     chooser.note(std::string(short_enough ? kBlock : kLoop),
