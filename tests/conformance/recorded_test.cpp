@@ -31,13 +31,18 @@ TEST_P(Recorded, FolderPasses) {
   EXPECT_EQ(result.exit_code, 0) << result.output;
 }
 
-/// As Triton kernels, in Triton's interpreter.
-TEST(InterpretedRecorded, FamiliesPass) {
+/// As Triton kernels, in Triton's interpreter: a few calls of each family, and one or more of each row of the op table.
+class InterpretedRecorded : public testing::TestWithParam<const char*> {};
+
+TEST_P(InterpretedRecorded, Passes) {
   if (!use_triton_python()) GTEST_SKIP() << kNoTriton;
-  const ProcessResult result = verify(STAX_TEST_DATA "/recorded", "interpret");
+  const ProcessResult result = verify(STAX_TEST_DATA "/" + std::string(GetParam()), "interpret");
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, testing::HasSubstr(" passed, 0 failed, 0 unknown"));
 }
+
+INSTANTIATE_TEST_SUITE_P(Folders, InterpretedRecorded, testing::Values("recorded", "recorded_rows"),
+                         [](const auto& test) { return std::string(test.param); });
 
 INSTANTIATE_TEST_SUITE_P(Modes, Recorded, testing::Values("reference", "compiled"),
                          [](const auto& test) { return std::string(test.param); });
