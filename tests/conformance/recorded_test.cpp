@@ -31,7 +31,8 @@ TEST_P(Recorded, FolderPasses) {
   EXPECT_EQ(result.exit_code, 0) << result.output;
 }
 
-/// As Triton kernels, in Triton's interpreter: a few calls of each family, and one or more of each row of the op table.
+/// As Triton kernels, in Triton's interpreter: a few calls of each family, and one or more of each row of the
+/// op table.
 class InterpretedRecorded : public testing::TestWithParam<const char*> {};
 
 TEST_P(InterpretedRecorded, Passes) {

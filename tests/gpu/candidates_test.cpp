@@ -1,0 +1,150 @@
+// Every launch configuration that tuning may try computes the same, and writes nothing beside its buffers.
+#include <fmt/core.h>
+
+#include <random>
+
+#include "compiler/batch.h"
+#include "compiler/pipeline.h"
+#include "device/cuda_device.h"
+#include "device/thread_pool.h"
+#include "gpu/gpu_testing.h"
+#include "gpu/guarded_memory.h"
+#include "kernels/registry.h"
+#include "runtime/cuda_kernel.h"
+#include "tensor/tensor_impl.h"
+#include "tuning/config_space.h"
+
+namespace stax {
+namespace {
+
+constexpr int32_t kDevice = 0;
+/// Configurations of the whole space beside the candidates; the interpreter takes long for each.
+size_t drawn() {
+  return on_real_gpu() ? 12 : 2;
+}
+
+/// The configurations of a kernel: candidates, then others of the space.
+std::vector<codegen::LaunchConfig> configurations(const codegen::TileKernel& kernel) {
+  std::vector<codegen::LaunchConfig> out = tuning::candidates(kernel);
+  const tuning::ConfigSpace space(kernel);
+  std::mt19937_64 random(7);
+  for (size_t k = 0; k < drawn(); ++k) out.push_back(space.draw(random));
+  return out;
+}
+
+/// A function of tensors with one dense float32 result, compiled up to the choice of configurations.
+class EachConfiguration {
+ public:
+  EachConfiguration(const compiler::TensorFunction& f, std::vector<Tensor> inputs)
+      : inputs_(std::move(inputs)), captured_(compiler::trace_function(f, inputs_, {}, kCUDA)) {
+    stages_ = compiler::run_stages(captured_.graph, *captured_.env, {.strict_native = true});
+    for (const codegen::TileKernel& tile : stages_.tiles) configurations_.push_back(configurations(tile));
+  }
+
+  size_t count() const {
+    size_t most = 0;
+    for (const auto& of_kernel : configurations_) most = std::max(most, of_kernel.size());
+    return most;
+  }
+  /// What the kernels are launched with in turn `turn`.
+  std::string text(size_t turn) const {
+    std::string out;
+    for (const auto& of_kernel : configurations_) out += tuning::to_string(of(of_kernel, turn)) + "; ";
+    return out;
+  }
+  /// The elements of the result.
+  std::vector<float> run(size_t turn, GuardedMemory& memory) const {
+    runtime::Machine machine{&device::ThreadPool::global(), &memory, kernels::find_external};
+    machine.device = kCUDA;
+    const runtime::PlanExecutor executor(plan(turn), machine);
+    std::vector<runtime::InputTensor> tensors;
+    std::vector<std::vector<int64_t>> sizes;
+    for (const Tensor& t : inputs_) sizes.push_back(t.sizes().values());
+    for (const Tensor& t : inputs_) sizes.push_back(t.strides().values());
+    for (size_t k = 0; k < inputs_.size(); ++k)
+      tensors.push_back(
+          {strided(inputs_[k]).data(), inputs_[k].dtype(), sizes[k], sizes[inputs_.size() + k]});
+    std::vector<runtime::OutputTensor> outputs(1);
+    runtime::RunOutputs results{outputs, {}};
+    executor.run({tensors}, results);
+    std::vector<float> got(static_cast<size_t>(outputs[0].bytes) / sizeof(float));
+    device::copy_to_host(got.data(), outputs[0].data, outputs[0].bytes, kDevice);
+    memory.deallocate(outputs[0].data, outputs[0].bytes);
+    return got;
+  }
+
+ private:
+  static const codegen::LaunchConfig& of(const std::vector<codegen::LaunchConfig>& list, size_t turn) {
+    return list[turn % list.size()];
+  }
+  codegen::Plan plan(size_t turn) const {
+    codegen::Plan plan = compiler::plan_of(stages_);
+    for (size_t k = 0; k < stages_.tiles.size(); ++k)
+      plan.kernels[k].runner = std::make_shared<runtime::CudaKernel>(
+          compiler::triton_compiler(), stages_.tiles[k], of(configurations_[k], turn), stages_.sources[k],
+          kDevice, nullptr);
+    return plan;
+  }
+
+  std::vector<Tensor> inputs_;
+  capture::Captured captured_;
+  compiler::Stages stages_;
+  std::vector<std::vector<codegen::LaunchConfig>> configurations_;
+};
+
+/// `expected`: of an element of the result, by its position.
+void expect_in_every_configuration(const compiler::TensorFunction& f, const std::vector<Tensor>& inputs,
+                                   size_t length, const std::function<double(size_t)>& expected) {
+  GuardedMemory memory(kDevice);
+  const EachConfiguration each(f, inputs);
+  ASSERT_GT(each.count(), drawn());
+  for (size_t turn = 0; turn < each.count(); ++turn) {
+    SCOPED_TRACE(each.text(turn));
+    const std::vector<float> got = each.run(turn, memory);
+    ASSERT_EQ(got.size(), length);
+    for (size_t k = 0; k < length; ++k)
+      ASSERT_NEAR(got[k], expected(k), 1e-5 * std::abs(expected(k))) << "element " << k;
+    ASSERT_EQ(memory.damage(), "");
+  }
+}
+
+Tensor ones_there(IntList sizes) {
+  return ones(sizes).cuda();
+}
+
+/// A size for a GPU, and one that the interpreter does not take long for.
+int64_t size(int64_t large, int64_t small) {
+  return on_real_gpu() ? large : small;
+}
+
+TEST_F(GpuTest, EveryConfigurationOfAScan) {
+  const int64_t n = size(100003, 1003);
+  expect_in_every_configuration([](const auto& t) { return std::vector{cumsum(t[0], 0)}; }, {ones_there({n})},
+                                static_cast<size_t>(n), [](size_t k) { return static_cast<double>(k + 1); });
+}
+
+TEST_F(GpuTest, EveryConfigurationOfReductions) {
+  const int64_t rows = size(517, 3), length = size(30001, 1101), columns = size(333, 5);
+  expect_in_every_configuration([](const auto& t) { return std::vector{softmax(t[0], -1)}; },
+                                {ones_there({rows, length})}, static_cast<size_t>(rows * length),
+                                [=](size_t) { return 1.0 / static_cast<double>(length); });
+  expect_in_every_configuration([](const auto& t) { return std::vector{(t[0] * 2).sum(0)}; },
+                                {ones_there({length, columns})}, static_cast<size_t>(columns),
+                                [=](size_t) { return 2.0 * static_cast<double>(length); });
+  const int64_t all = size(3000007, 3007);
+  expect_in_every_configuration([](const auto& t) { return std::vector{t[0].sum()}; }, {ones_there({all})}, 1,
+                                [=](size_t) { return static_cast<double>(all); });
+  expect_in_every_configuration([](const auto& t) { return std::vector{var(t[0], {-1}, 1)}; },
+                                {arange(0, rows * 1025, kFloat32).view({rows, 1025}).cuda()},
+                                static_cast<size_t>(rows), [](size_t) { return 1025.0 * 1026.0 / 12.0; });
+}
+
+TEST_F(GpuTest, EveryConfigurationOfElementwiseKernels) {
+  expect_in_every_configuration([](const auto& t) { return std::vector{(t[0].t() + t[1]) * 2}; },
+                                {arange(0, 70 * 45, kFloat32).view({70, 45}).cuda(), ones_there({45, 70})},
+                                70 * 45,
+                                [](size_t k) { return 2.0 * static_cast<double>(k % 70 * 45 + k / 70 + 1); });
+}
+
+}  // namespace
+}  // namespace stax
