@@ -36,6 +36,12 @@ class Trace : public SymbolicContext {
   virtual void set_device(Device /*device*/) {}
   virtual Device device() const { return kCPU; }
 
+  /// A traced tensor made of numbers, on another device: one that the program has there from the start.
+  /// Nothing for other tensors.
+  virtual std::optional<Tensor> moved_constant(const Tensor& /*tensor*/, Device /*device*/) {
+    return std::nullopt;
+  }
+
   /// OperatorScopes alive: sizes are compared by operators, not by the program.
   int32_t operators = 0;
 };

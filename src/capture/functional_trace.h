@@ -58,6 +58,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   bool decide(const Condition& condition) override;
   void check(const Condition& condition, std::string_view words, const std::source_location& where) override;
   Tensor constant(const Tensor& made) override;
+  std::optional<Tensor> moved_constant(const Tensor& tensor, Device device) override;
   void on_read(const std::source_location& where) override;
 
   /// Ends the trace; `results` are what the function returned.

@@ -61,6 +61,18 @@ Tensor FunctionalTrace::constant(const Tensor& made) {
   return make(new_storage(value), {}, value);
 }
 
+std::optional<Tensor> FunctionalTrace::moved_constant(const Tensor& tensor, Device device) {
+  TracedImpl* impl = as_traced(tensor);
+  if (!running() || impl == nullptr || &impl->trace() != this) return std::nullopt;
+  const Var known = value(*impl);
+  const graph::Node& node = builder_.graph().nodes[static_cast<size_t>(known.value().node)];
+  if (node.kind != graph::NodeKind::constant) return std::nullopt;
+  TensorMeta meta = known.meta();
+  meta.device = device;
+  const Var moved = builder_.constant(std::move(meta), node.data);
+  return make(new_storage(moved), {}, moved);
+}
+
 Tensor FunctionalTrace::lift(const Tensor& given, const TensorMeta* meta) {
   const Tensor tensor = unwrapped(given);
   if (const auto known = lifted_.find(tensor.impl()); known != lifted_.end()) return known->second;

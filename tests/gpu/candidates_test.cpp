@@ -39,6 +39,7 @@ class EachConfiguration {
       : inputs_(std::move(inputs)), captured_(compiler::trace_function(f, inputs_, {}, kCUDA)) {
     stages_ = compiler::run_stages(captured_.graph, *captured_.env, {.strict_native = true});
     for (const codegen::TileKernel& tile : stages_.tiles) configurations_.push_back(configurations(tile));
+    compile_all();
   }
 
   size_t count() const {
@@ -74,15 +75,25 @@ class EachConfiguration {
   }
 
  private:
+  /// So that launches find their kernels in the cache.
+  void compile_all() const {
+    std::vector<runtime::TritonRequest> requests;
+    for (size_t k = 0; k < stages_.tiles.size(); ++k)
+      for (const codegen::LaunchConfig& config : configurations_[k])
+        requests.push_back(kernel(k, config)->request(runtime::CudaVariant::aligned));
+    compiler::triton_compiler().compile(requests);
+  }
+  std::shared_ptr<runtime::CudaKernel> kernel(size_t k, const codegen::LaunchConfig& config) const {
+    return std::make_shared<runtime::CudaKernel>(compiler::triton_compiler(), stages_.tiles[k], config,
+                                                 stages_.sources[k], kDevice, nullptr);
+  }
   static const codegen::LaunchConfig& of(const std::vector<codegen::LaunchConfig>& list, size_t turn) {
     return list[turn % list.size()];
   }
   codegen::Plan plan(size_t turn) const {
     codegen::Plan plan = compiler::plan_of(stages_);
     for (size_t k = 0; k < stages_.tiles.size(); ++k)
-      plan.kernels[k].runner = std::make_shared<runtime::CudaKernel>(
-          compiler::triton_compiler(), stages_.tiles[k], of(configurations_[k], turn), stages_.sources[k],
-          kDevice, nullptr);
+      plan.kernels[k].runner = kernel(k, of(configurations_[k], turn));
     return plan;
   }
 

@@ -56,6 +56,12 @@ TEST_F(GpuTest, TunedKernelsComputeOnce) {
   auto compiled = compile(add_rows, {.strict_native = true, .tuning = "candidates"});
   const Tensor x = ramp({8, 32}), y = ramp({4, 32}, 0.5), rows = tensor({1, 3, 1, 7});
   expect_close(compiled(x.cuda(), rows.cuda(), y.cuda()), add_rows(x, rows, y), 1e-4);
+  // The same into an argument, which the kernel does not read otherwise.
+  auto into = compile([](Tensor a, const Tensor& i, const Tensor& b) { a.index_put_({i}, b, true); },
+                      {.strict_native = true, .tuning = "candidates"});
+  const Tensor sums = zeros({4}).cuda();
+  into(sums, tensor({0, 0, 3, 0}).cuda(), tensor({1.0f, 2.0f, 5.0f, 4.0f}).cuda());
+  expect_close(sums, tensor({7.0f, 0.0f, 0.0f, 5.0f}));
   EXPECT_THROW((void)compile(f, {.tuning = "guess"}), UserError);
 }
 
@@ -120,6 +126,20 @@ TEST_F(GpuTest, NumbersAreRunTimeArguments) {
   const Tensor x = ramp({10});
   for (double a : {0.5, 2.0, -1.0}) expect_close(compiled(x.cuda(), Scalar(a)), x * a, 1e-6);
   EXPECT_EQ(compiled.artifacts().size(), 1u);
+}
+
+// tensor({...}) lies on the CPU, as in eager code: moving it is no read, and index tensors need not be moved.
+TEST_F(GpuTest, TensorsMadeOfNumbersMoveInsideACompiledFunction) {
+  const Tensor x = ramp({4, 3}).cuda();
+  auto compiled = compile(
+      [](const Tensor& a) {
+        Tensor weights = tensor({1.0f, 2.0f, 4.0f}).cuda();
+        return (a * weights).index({tensor({2, 0, 2})});
+      },
+      {.fullgraph = true});
+  const Tensor here = x.cpu() * tensor({1.0f, 2.0f, 4.0f});
+  expect_close(compiled(x), here.index({tensor({2, 0, 2})}));
+  expect_close(x.index({tensor({-1})}), x.cpu().slice(0, 3));
 }
 
 TEST_F(GpuTest, UpdatesOfArgumentsAreSeen) {

@@ -101,6 +101,7 @@ class TileBuilder {
       if (!use.contains(inst.buffer)) kernel_.pointers.push_back({.buffer = inst.buffer});
       auto& [read, written] = use[inst.buffer];
       (is_store(inst) ? written : read) = true;
+      read = read || inst.op == OpCode::atomic_add;
     }
     int32_t numbers[3] = {0, 0, 0};
     constexpr std::string_view kNames[] = {"in_ptr", "out_ptr", "in_out_ptr"};
