@@ -113,6 +113,31 @@ TEST_F(GpuTest, DynamicFunctionsRefuseWhatTheyRefuseOnTheCpu) {
   }
 }
 
+TEST_F(GpuTest, MoreElementsThan32BitsCount) {
+  if (!on_real_gpu()) GTEST_SKIP() << "needs gigabytes of a GPU";
+  const int64_t n = (int64_t{1} << 31) + 1024;
+  const TensorOptions bytes = TensorOptions(kInt8).device(kCUDA);
+  Tensor x = full({n}, 3, bytes);
+  x.slice(0, n - 2, n).fill_(5);
+  for (const bool dynamic : {false, true}) {
+    auto line =
+        compile([](const Tensor& a) { return a * 2 + 1; }, {.dynamic = dynamic, .strict_native = true});
+    auto sums =
+        compile([](const Tensor& a) { return a.sum(1); }, {.dynamic = dynamic, .strict_native = true});
+    if (dynamic) {  // the hints
+      line(full({100}, 3, bytes));
+      sums(full({4, 100}, 3, bytes));
+    }
+    const Tensor y = line(x);
+    expect_close(y.slice(0, n - 4, n), tensor({7, 7, 11, 11}, kInt8));
+    expect_close(y.slice(0, 0, 2), tensor({7, 7}, kInt8));
+    expect_close(sums(x.view({2, n / 2})), tensor({3 * (n / 2), 3 * (n / 2) + 4}));
+    expect_close(
+        y.view({n / 1024, 1024}).t().contiguous().slice(1, n / 1024 - 1, n / 1024).slice(0, 1021, 1024),
+        tensor({7, 11, 11}, kInt8).view({3, 1}));
+  }
+}
+
 // 2^62 elements and more: shapes without memory.
 TEST_F(GpuTest, SizesThatNoMachineHasAreRefused) {
   const TensorOptions there = TensorOptions(kFloat32).device(kCUDA);
