@@ -84,6 +84,13 @@ EpilogueKernel::EpilogueKernel(const tuning::EpilogueShape& shape, Device device
   for (const Expr e : plan.kernels[0].info.extents) extents_.push_back(e.value());
 }
 
+bool is_fixed(const codegen::PlanExternal& call) {
+  const auto fixed = [](const loops::Operand& o) {
+    return std::ranges::all_of(o.sizes, &Expr::is_constant) && std::ranges::all_of(o.strides, &Expr::is_constant);
+  };
+  return fixed(call.arguments[0].tensor()) && fixed(call.arguments[1].tensor());
+}
+
 bool has_products(const graph::Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const graph::Node& node) {
     return node.op != nullptr && is_product(node.op->schema.full_name());
@@ -112,6 +119,7 @@ void set_products(codegen::Plan& plan, Device device, const PipelineOptions& opt
   for (codegen::PlanExternal& call : plan.externals) {
     if (!is_product(call.function)) continue;
     tuning::TunedProductOptions how{.strategy = options.tuning};
+    how.changes = !is_fixed(call);
     how.product.tf32 = options.tf32;
     if (call.function == kFused) {
       how.product.activation = activation_named(call.arguments[3].string());

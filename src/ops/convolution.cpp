@@ -1,4 +1,6 @@
-// Convolutions: external calls, with padding given by name brought to numbers first.
+// Convolutions: external calls, with padding given by name brought to numbers first; for GPUs as
+// ops/convolution_rules.h says.
+#include "ops/convolution_rules.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "ops/window_rules.h"
@@ -155,17 +157,29 @@ Exprs channels_last(const TensorMeta& t) {
   return strides;
 }
 
+graph::Op convolution(std::string_view schema, graph::MetaRule meta, graph::LayoutRule layout) {
+  graph::Op row = external(schema, meta, layout);
+  row.lower = lower_convolution;
+  return row;
+}
+
+graph::Op transposed(std::string_view schema, graph::MetaRule meta, graph::LayoutRule layout) {
+  graph::Op row = external(schema, meta, layout);
+  row.lower = lower_transposed_convolution;
+  return row;
+}
+
 }  // namespace
 
 Ops convolution_rows() {
   return {
-      external("conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
+      convolution("conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
                "int[1] dilation=1, int groups=1) -> Tensor",
                conv_meta<1>, channels_last<1>),
-      external("conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
+      convolution("conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
                "int[2] dilation=1, int groups=1) -> Tensor",
                conv_meta<2>, channels_last<2>),
-      external("conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, "
+      convolution("conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, "
                "int[3] dilation=1, int groups=1) -> Tensor",
                conv_meta<3>, channels_last<3>),
       composite("conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, str "
@@ -177,13 +191,13 @@ Ops convolution_rows() {
       composite("conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, str "
                 "padding='valid', int[3] dilation=1, int groups=1) -> Tensor",
                 conv_named_padding<3>),
-      external("conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] "
+      transposed("conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] "
                "padding=0, int[1] output_padding=0, int groups=1, int[1] dilation=1) -> Tensor",
                conv_transpose_meta<1>, channels_last<1>),
-      external("conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] "
+      transposed("conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] "
                "padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
                conv_transpose_meta<2>, channels_last<2>),
-      external("conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] "
+      transposed("conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] "
                "padding=0, int[3] output_padding=0, int groups=1, int[3] dilation=1) -> Tensor",
                conv_transpose_meta<3>, channels_last<3>),
   };

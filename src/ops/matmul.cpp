@@ -90,19 +90,16 @@ lowering::Lazy sum_products(lowering::Lowering& lowering, const lowering::Lazy& 
 }
 
 // A call of the library, over operands that it reads; other products in other ways.
-std::vector<lowering::Lazy> lower_product(lowering::Lowering& lowering, const graph::LazyArgs& args) {
+lowering::Lazy product_on_gpu(lowering::Lowering& lowering, const graph::LazyArgs& args, DType out) {
   const lowering::Lazy &x = args.tensor(0), &y = args.tensor(1);
-  DType out = x.dtype;
-  for (const char* named : {"out_dtype", "dtype"})
-    if (args.schema().position(named) >= 0) out = args[named].dtype();
   Exprs sizes(x.sizes.begin(), x.sizes.end() - 1);
   sizes.push_back(y.sizes.back());
   if (lowering.env().proves(eq(x.sizes.back(), 0))) {
-    return {lowering.pointwise(out, sizes, [&](const lowering::Index&) {
+    return lowering.pointwise(out, sizes, [&](const lowering::Index&) {
       return lowering.constant(loops::compute_dtype(out), int64_t{0});
-    })};
+    });
   }
-  if (!is_floating_point(x.dtype)) return {sum_products(lowering, x, y)};
+  if (!is_floating_point(x.dtype)) return sum_products(lowering, x, y);
   std::vector<Argument<lowering::Lazy>> operands(args.values().begin(), args.values().end());
   for (const size_t k : {0, 1}) {
     const lowering::Lazy& t = operands[k].tensor();
@@ -114,7 +111,14 @@ std::vector<lowering::Lazy> lower_product(lowering::Lowering& lowering, const gr
       operands[2] = lowering.copy(bias, graph::contiguous_strides(bias.sizes));
   }
   return lowering.external(args.schema().full_name(), graph::LazyArgs(args.schema(), operands),
-                           {graph::dense(out, sizes, kCPU)});
+                           {graph::dense(out, sizes, kCPU)})[0];
+}
+
+std::vector<lowering::Lazy> lower_product(lowering::Lowering& lowering, const graph::LazyArgs& args) {
+  DType out = args.tensor(0).dtype;
+  for (const char* named : {"out_dtype", "dtype"})
+    if (args.schema().position(named) >= 0) out = args[named].dtype();
+  return {product_on_gpu(lowering, args, out)};
 }
 
 // Operands broadcast from one batch to the other's are no matter of it: both are matrices, or both batches.
@@ -228,6 +232,15 @@ Var matrix_product(Builder& b, const Var& x, const Var& y, bool wide) {
     return reshape(b, out, sizes);
   }
   return broadcast_product(b, x, y, wide);
+}
+
+lowering::Lazy multiply_on_gpu(lowering::Lowering& lowering, const lowering::Lazy& x,
+                               const lowering::Lazy& y, DType out) {
+  const bool wide = out != x.dtype;
+  const graph::Schema& schema = table().at(wide ? "bmm.dtype" : "bmm").schema;
+  std::vector<Argument<lowering::Lazy>> operands = {x, y};
+  if (wide) operands.emplace_back(out);
+  return product_on_gpu(lowering, graph::LazyArgs(schema, operands), out);
 }
 
 namespace {

@@ -172,7 +172,12 @@ std::string TunedProduct::key(const ProductProblem& problem) const {
 
 TunedProduct::Way TunedProduct::choose(const ProductProblem& problem, const ProductOperands& operands) const {
   const bool kernels = has_epilogue(problem) && options_.make_epilogue != nullptr;
-  if (options_.strategy == "none") {
+  const bool measures = options_.strategy != "none";
+  const std::string record = key(problem);
+  if (measures) {
+    if (auto way = recorded(problem, record)) return *way;
+  }
+  if (!measures || (options_.changes && all_.size() > 1)) {
     try {
       return by_library(problem, 1)[0];
     } catch (const RuntimeError&) {
@@ -180,8 +185,6 @@ TunedProduct::Way TunedProduct::choose(const ProductProblem& problem, const Prod
       return with_kernel(problem, 1)[0];
     }
   }
-  const std::string record = key(problem);
-  if (auto way = recorded(problem, record)) return *way;
   Way best = measured(problem, operands);
   Json text = Json::object();
   text.set("algorithm", to_json(best.answer.algorithm));

@@ -37,6 +37,9 @@ struct TunedProductOptions {
   /// As for TunedKernel. With "none" the library's first answer is taken; otherwise several are measured
   /// with the first call's arguments, and the fastest is recorded.
   std::string strategy = "none";
+  /// Sizes change from call to call: only the first problem is measured, others take the library's first
+  /// answer where there is no record.
+  bool changes = false;
   runtime::ProductOptions product;
   /// Makes kernels for what follows the product, to be compared with the library's, and for what the library
   /// does not have. Without it the library does everything.

@@ -232,6 +232,63 @@ TEST_F(GpuTest, ProductsTakeWhatFollowsThem) {
   }
 }
 
+// Windows are gathered by a kernel, and the weights multiply them: nothing is copied to the host.
+TEST_F(GpuTest, ConvolutionsStayOnTheGpu) {
+  struct Case {
+    const char* name;
+    std::function<Tensor(const Tensor& x, const Tensor& w, const Tensor& bias)> function;
+    size_t products;
+  };
+  const std::vector<Case> cases = {
+      {"padded",
+       [](auto& x, auto& w, auto& b) {
+         return conv2d(x, w, b, {2, 1}, {1, 1});
+       },
+       1},
+      {"dilated, no bias",
+       [](auto& x, auto& w, auto&) {
+         return conv2d(x, w, Tensor(), {1, 1}, {1, 0}, {2, 1});
+       },
+       1},
+      {"one by one", [](auto& x, auto& w, auto& b) { return conv2d(x, w.slice(2, 0, 1).slice(3, 0, 1), b); },
+       1},
+      {"no batch", [](auto& x, auto& w, auto& b) { return conv2d(x.select(0, 1), w, b); }, 1},
+      {"groups",
+       [](auto& x, auto& w, auto& b) {
+         return conv2d(x, w.slice(1, 0, 1), b, {1, 1}, {1, 1}, {1, 1}, 2);
+       },
+       0},
+      {"transposed",
+       [](auto& x, auto& w, auto&) {
+         return conv_transpose2d(x, w.transpose(0, 1), Tensor(), {2, 2}, {1, 1}, {1, 1});
+       },
+       1},
+      {"transposed groups",
+       [](auto& x, auto& w, auto& b) {
+         return conv_transpose2d(x, w.slice(0, 0, 2), b.slice(0, 0, 4), {2, 1}, {1, 0}, {0, 0}, 2);
+       },
+       0},
+      {"a line",
+       [](auto& x, auto& w, auto& b) { return conv1d(x.select(2, 0), w.select(2, 0), b, {1}, {2}); }, 1},
+  };
+  const Tensor x = ramp({2, 2, 5, 6}, 0.125), w = ramp({4, 2, 3, 2}, 0.25), bias = ramp({4}, 2);
+  for (const Case& c : cases) {
+    for (const bool dynamic : {false, true}) {
+      SCOPED_TRACE(std::string(c.name) + (dynamic ? ", any sizes" : ""));
+      const Tensor there = x.cuda(), w_there = w.cuda(), b_there = bias.cuda();
+      auto compiled = compile(c.function, {.dynamic = dynamic, .strict_native = true});
+      fake_cuda::reset();
+      fake_cublas_lt::reset();
+      const Tensor got = compiled(there, w_there, b_there);
+      if (!on_real_gpu()) {
+        EXPECT_EQ(fake_cublas_lt::products().size(), c.products);
+        EXPECT_EQ(std::ranges::count(fake_cuda::calls(), "cuMemcpyDtoHAsync_v2"), 0);
+      }
+      expect_close(got, c.function(x, w, bias), 1e-4);
+    }
+  }
+}
+
 TEST_F(GpuTest, Tf32IsUsedWhereItIsAskedFor) {
   const auto f = [](const Tensor& x, const Tensor& w) { return matmul(x, w); };
   const Tensor x = ramp({4, 8}), w = ramp({8, 4}, 0.5);  // of few bits: exact either way

@@ -73,6 +73,17 @@ TEST_F(TunedProductTest, TakesTheFastestAndRemembersIt) {
   EXPECT_EQ(fake_cublas_lt::questions(), 2);
 }
 
+TEST_F(TunedProductTest, WhereSizesChangeTheFirstIsMeasured) {
+  fake_cublas_lt::answers({{0, 20}, {0, 10}});
+  const TunedProduct product(cache_, 0, {.strategy = "candidates", .changes = true});
+  EXPECT_EQ(run(product), 4);
+  EXPECT_EQ(fake_cublas_lt::products().back().algorithm, 1);
+  const size_t before = fake_cublas_lt::products().size();
+  EXPECT_EQ(run(product, 5, 6, 7), 7);
+  EXPECT_EQ(fake_cublas_lt::products().size(), before + 1);
+  EXPECT_EQ(fake_cublas_lt::products().back().algorithm, 0);
+}
+
 TEST_F(TunedProductTest, ARecordThatTheLibraryRefusesCountsAsMissing) {
   fake_cublas_lt::answers({{0, 20}, {0, 10}});
   EXPECT_EQ(run(TunedProduct(cache_, 0, {.strategy = "candidates"})), 4);
