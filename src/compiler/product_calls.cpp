@@ -86,7 +86,8 @@ EpilogueKernel::EpilogueKernel(const tuning::EpilogueShape& shape, Device device
 
 bool is_fixed(const codegen::PlanExternal& call) {
   const auto fixed = [](const loops::Operand& o) {
-    return std::ranges::all_of(o.sizes, &Expr::is_constant) && std::ranges::all_of(o.strides, &Expr::is_constant);
+    return std::ranges::all_of(o.sizes, &Expr::is_constant) &&
+           std::ranges::all_of(o.strides, &Expr::is_constant);
   };
   return fixed(call.arguments[0].tensor()) && fixed(call.arguments[1].tensor());
 }

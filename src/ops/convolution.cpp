@@ -174,14 +174,14 @@ graph::Op transposed(std::string_view schema, graph::MetaRule meta, graph::Layou
 Ops convolution_rows() {
   return {
       convolution("conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
-               "int[1] dilation=1, int groups=1) -> Tensor",
-               conv_meta<1>, channels_last<1>),
+                  "int[1] dilation=1, int groups=1) -> Tensor",
+                  conv_meta<1>, channels_last<1>),
       convolution("conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
-               "int[2] dilation=1, int groups=1) -> Tensor",
-               conv_meta<2>, channels_last<2>),
+                  "int[2] dilation=1, int groups=1) -> Tensor",
+                  conv_meta<2>, channels_last<2>),
       convolution("conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, "
-               "int[3] dilation=1, int groups=1) -> Tensor",
-               conv_meta<3>, channels_last<3>),
+                  "int[3] dilation=1, int groups=1) -> Tensor",
+                  conv_meta<3>, channels_last<3>),
       composite("conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, str "
                 "padding='valid', int[1] dilation=1, int groups=1) -> Tensor",
                 conv_named_padding<1>),
@@ -192,14 +192,14 @@ Ops convolution_rows() {
                 "padding='valid', int[3] dilation=1, int groups=1) -> Tensor",
                 conv_named_padding<3>),
       transposed("conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] "
-               "padding=0, int[1] output_padding=0, int groups=1, int[1] dilation=1) -> Tensor",
-               conv_transpose_meta<1>, channels_last<1>),
+                 "padding=0, int[1] output_padding=0, int groups=1, int[1] dilation=1) -> Tensor",
+                 conv_transpose_meta<1>, channels_last<1>),
       transposed("conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] "
-               "padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
-               conv_transpose_meta<2>, channels_last<2>),
+                 "padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
+                 conv_transpose_meta<2>, channels_last<2>),
       transposed("conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] "
-               "padding=0, int[3] output_padding=0, int groups=1, int[3] dilation=1) -> Tensor",
-               conv_transpose_meta<3>, channels_last<3>),
+                 "padding=0, int[3] output_padding=0, int groups=1, int[3] dilation=1) -> Tensor",
+                 conv_transpose_meta<3>, channels_last<3>),
   };
 }
 

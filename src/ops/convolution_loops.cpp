@@ -83,14 +83,15 @@ V under_window(Lowering& lowering, const Convolution& c, Expr batch, Expr channe
     at.push_back(o[d] * c.stride[d] - c.padding[d] + r[d] * c.dilation[d]);
     if (c.padding[d].is(0)) continue;
     const V position = lowering.index_value(at.back());
-    inside = all_of(inside, bitwise_and(ge(position, 0.0), lt(position, lowering.index_value(c.in_sizes[d]))));
+    inside =
+        all_of(inside, bitwise_and(ge(position, 0.0), lt(position, lowering.index_value(c.in_sizes[d]))));
   }
   if (inside.id < 0) return lowering.load(c.x, at);
   return lowering.masked_load(c.x, at, inside, lowering.constant(compute_dtype(c.dtype), int64_t{0}));
 }
 
-/// The element of `values` (an index before the spatial dimensions in `at`) whose product with position `r` of
-/// the window falls on `o`, 0 where there is none.
+/// The element of `values` (an index before the spatial dimensions in `at`) whose product with position `r`
+/// of the window falls on `o`, 0 where there is none.
 V over_window(Lowering& lowering, const Convolution& c, const Lazy& values, Index at, const Expr* o,
               const Expr* r) {
   V inside;
@@ -100,8 +101,7 @@ V over_window(Lowering& lowering, const Convolution& c, const Lazy& values, Inde
     const V position = lowering.index_value(shifted);
     inside = all_of(inside, bitwise_and(ge(position, 0.0),
                                         lt(position, lowering.index_value(c.in_sizes[d] * c.stride[d]))));
-    if (!c.stride[d].is(1))
-      inside = all_of(inside, eq(lowering.index_value(mod(shifted, c.stride[d])), 0.0));
+    if (!c.stride[d].is(1)) inside = all_of(inside, eq(lowering.index_value(mod(shifted, c.stride[d])), 0.0));
   }
   return lowering.masked_load(values, at, inside, lowering.constant(compute_dtype(values.dtype), int64_t{0}));
 }
@@ -121,7 +121,8 @@ Lazy sum_up(Lowering& lowering, const Convolution& c, Exprs reduced,
   Lazy sums = lowering.reduce(loops)[0];
   if (c.bias == nullptr) return sums;
   return lowering.pointwise(c.dtype, sums.sizes, [&](const Index& i) {
-    return cast(lowering.load(sums, i) + cast(lowering.load(*c.bias, {i[1]}), c.wide), compute_dtype(c.dtype));
+    return cast(lowering.load(sums, i) + cast(lowering.load(*c.bias, {i[1]}), c.wide),
+                compute_dtype(c.dtype));
   });
 }
 
@@ -188,9 +189,9 @@ Lazy convolution_by_product(Lowering& lowering, const Convolution& c) {
     columns = reshaped(dense_copy(lowering, gathered),
                        {c.x.sizes[0], c.in * product(c.window), product(c.out_sizes)});
   }
-  const Lazy y = reshaped(multiply_on_gpu(lowering, weights_of(lowering, c, false), columns,
-                                          product_dtype(c, c.bias == nullptr)),
-                          c.result_sizes());
+  const Lazy y = reshaped(
+      multiply_on_gpu(lowering, weights_of(lowering, c, false), columns, product_dtype(c, c.bias == nullptr)),
+      c.result_sizes());
   if (c.bias == nullptr) return y;
   return lowering.pointwise(c.dtype, y.sizes, [&](const Index& i) {
     return cast(lowering.load(y, i) + cast(lowering.load(*c.bias, {i[1]}), c.wide), compute_dtype(c.dtype));

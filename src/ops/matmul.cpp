@@ -234,8 +234,8 @@ Var matrix_product(Builder& b, const Var& x, const Var& y, bool wide) {
   return broadcast_product(b, x, y, wide);
 }
 
-lowering::Lazy multiply_on_gpu(lowering::Lowering& lowering, const lowering::Lazy& x,
-                               const lowering::Lazy& y, DType out) {
+lowering::Lazy multiply_on_gpu(lowering::Lowering& lowering, const lowering::Lazy& x, const lowering::Lazy& y,
+                               DType out) {
   const bool wide = out != x.dtype;
   const graph::Schema& schema = table().at(wide ? "bmm.dtype" : "bmm").schema;
   std::vector<Argument<lowering::Lazy>> operands = {x, y};

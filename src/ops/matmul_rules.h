@@ -12,10 +12,10 @@ namespace stax::ops {
 /// types come as float32, for a caller that goes on computing before it rounds.
 graph::Var matrix_product(graph::Builder& b, const graph::Var& x, const graph::Var& y, bool wide = false);
 
-/// While lowering for a GPU: the product of two batches of matrices, as a call of a library where one does it.
-/// `out` is their dtype, or float32 for half types.
-lowering::Lazy multiply_on_gpu(lowering::Lowering& lowering, const lowering::Lazy& x,
-                               const lowering::Lazy& y, DType out);
+/// While lowering for a GPU: the product of two batches of matrices, as a call of a library where one does
+/// it. `out` is their dtype, or float32 for half types.
+lowering::Lazy multiply_on_gpu(lowering::Lowering& lowering, const lowering::Lazy& x, const lowering::Lazy& y,
+                               DType out);
 
 /// `x` converted to `dtype`; x itself when it has it.
 graph::Var convert_to(graph::Builder& b, const graph::Var& x, DType dtype);
