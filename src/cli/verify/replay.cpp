@@ -57,14 +57,15 @@ std::vector<Expected> expected_results(const RecordedFile& file, const Json& cal
 }
 
 /// The call on the magnitudes of its arguments: for sums of products, the sums of the terms' magnitudes.
-Tensor magnitudes_of(const Request& request) {
+Tensor magnitudes_of(const Request& request, const std::vector<Tensor>& tensors) {
   std::vector<Tensor> absolute;
-  for (const Tensor& tensor : request.tensors()) absolute.push_back(capture::call("abs", {tensor})[0]);
+  for (const Tensor& tensor : tensors) absolute.push_back(capture::call("abs", {tensor})[0]);
   return request.run(absolute).at(0);
 }
 
-Outcome compare(const Request& request, const std::vector<Tensor>& results,
-                const std::vector<Expected>& expected) {
+/// `tensors`: what the request ran on.
+Outcome compare(const Request& request, const std::vector<Tensor>& tensors,
+                const std::vector<Tensor>& results, const std::vector<Expected>& expected) {
   if (results.size() != expected.size())
     return failed(fmt::format("{} results, expected {}", results.size(), expected.size()));
   const int32_t free = free_index_result(request);
@@ -73,7 +74,7 @@ Outcome compare(const Request& request, const std::vector<Tensor>& results,
     if (words.empty()) continue;
     if (sums_products(request) && i == 0) {
       Expected wider = expected[i];
-      wider.magnitudes = magnitudes_of(request);
+      wider.magnitudes = magnitudes_of(request, tensors);
       words = difference(results[i], wider);
       if (words.empty()) continue;
     }
@@ -135,7 +136,7 @@ class Call {
     if (refused_by_python()) {
       outcome_ = failed(fmt::format("accepted, but PyTorch refuses it: {}", json_.at("message").as_string()));
     } else {
-      outcome_ = compare(request_, results, expected_);
+      outcome_ = compare(request_, request_.tensors(), results, expected_);
     }
   }
   void not_native() {
@@ -199,7 +200,7 @@ class Call {
                          eager_raised.empty() ? "returns" : eager_raised);
     }
     if (!raised.empty()) return {};
-    const Outcome outcome = compare(request, got, expected);
+    const Outcome outcome = compare(request, tensors, got, expected);
     return outcome.verdict == Verdict::passed ? std::string()
                                               : fmt::format("at sizes {}: {}", sizes, outcome.reason);
   }
