@@ -296,6 +296,17 @@ TEST(CommandLine, DoctorSaysHowToGetPythonAndTriton) {
   EXPECT_THAT(refused.output, AllOf(HasSubstr("Triton 3.3.1 cannot be used"), HasSubstr("3.4 to 3.9")));
 }
 
+TEST(CommandLine, DoctorSaysWhichLibraryMultipliesMatrices) {
+  const auto doctor = [](const std::string& library) {
+    return run_process({"/usr/bin/env", "STAX_CUBLASLT=" + library, STAX_TEST_PROGRAMS "/stax", "doctor"});
+  };
+  const std::string stand_in = STAX_TEST_PROGRAMS "/../tests/libfake_cuda.so";
+  EXPECT_THAT(doctor(stand_in).output, AllOf(HasSubstr("cuBLASLt"), HasSubstr("13.1.0 (" + stand_in + ")")));
+  EXPECT_THAT(doctor("/no/such/library").output,
+              AllOf(HasSubstr("/no/such/library, which STAX_CUBLASLT names, cannot be opened"),
+                    HasSubstr("pip install nvidia-cublas")));
+}
+
 /// Every kernel of every example becomes machine code for every architecture.
 TEST(CommandLine, CompilesTheExamplesForGpus) {
   const char* chosen = std::getenv("STAX_TEST_PYTHON");
