@@ -161,6 +161,7 @@ class Lowering {
   };
   loops::BufferId new_buffer(DType dtype, std::vector<Expr> sizes, std::vector<Expr> strides,
                              loops::BufferRole role);
+  void gather_first(Reduction& reduction);
   std::vector<Lazy> reduce_at_once(const Reduction& reduction);
   std::vector<Lazy> reduce_split(const Reduction& reduction, loops::OpCode combine, const Split& split);
   std::vector<Lazy> position_split(const Reduction& reduction, const Split& split);

@@ -36,6 +36,19 @@ std::optional<OpCode> combining(OpCode op) {
   }
 }
 
+/// Whether a formula loads from where data says.
+bool gathers(const loops::Body& body, ValueId formula) {
+  std::vector<char> needed(static_cast<size_t>(formula) + 1, 0);
+  needed[formula] = 1;
+  for (ValueId v = formula; v >= 0; --v) {
+    if (!needed[v]) continue;
+    if (body[v].op == OpCode::load && !body[v].indirect.empty()) return true;
+    for (const ValueId a : body[v].args) needed[a] = 1;
+    for (const ValueId a : body[v].indirect) needed[a] = 1;
+  }
+  return false;
+}
+
 // Index of element `flat` of a row-major array.
 Index unflatten(Expr flat, const std::vector<Expr>& sizes) {
   Index index(sizes.size());
@@ -53,6 +66,7 @@ std::vector<Lazy> Lowering::reduce(const Reduction& wanted) {
   Reduction reduction = wanted;
   if (reduction.reduced.empty())
     reduction.reduced = {Expr(1)};  // of a zero-dim tensor: a reduction of one value
+  gather_first(reduction);
   const auto combine = combining(reduction.op);
   const bool position = finds_position(reduction.op) && target_.kind == Target::Kind::cuda;
   if (!combine && !position) return reduce_at_once(reduction);
@@ -65,6 +79,32 @@ std::vector<Lazy> Lowering::reduce(const Reduction& wanted) {
     return reduce_at_once(reduction);
   if (std::vector<Lazy> known = exponentials_split(reduction, split); !known.empty()) return known;
   return reduce_split(reduction, *combine, split);
+}
+
+// What few instances of a GPU's kernel would gather from all over memory, one after another, is gathered by a
+// loop of its own, which can become part of a kernel with more instances: the one that computed what is
+// gathered with.
+void Lowering::gather_first(Reduction& reduction) {
+  constexpr int64_t kFew = 256;
+  if (target_.kind != Target::Kind::cuda || loops::operand_count(reduction.op) != 1) return;
+  const auto rows = chooser_.sizes().hint(product(reduction.sizes));
+  const auto length = chooser_.sizes().hint(product(reduction.reduced));
+  if (!rows || !length || *rows >= target_.processors || *length < kFew) return;
+  const size_t rank = reduction.sizes.size();
+  std::vector<Expr> sizes = reduction.sizes;
+  sizes.insert(sizes.end(), reduction.reduced.begin(), reduction.reduced.end());
+  const auto value = [&](const Index& at) {
+    const auto middle = at.begin() + static_cast<int64_t>(rank);
+    return cast(reduction.value(Index(at.begin(), middle), Index(middle, at.end()))[0], reduction.accumulate);
+  };
+  const Lazy formula = pointwise(reduction.accumulate, sizes, value);
+  if (!gathers(body_.body(), formula.formula)) return;
+  const Lazy stored = realize(formula);
+  reduction.value = [this, stored](const Index& i, const Index& r) {
+    Index at = i;
+    at.insert(at.end(), r.begin(), r.end());
+    return std::vector<V>{load(stored, at)};
+  };
 }
 
 // The first of two levels: `count` partial results of `chunk` values each. Values past the end of an uneven

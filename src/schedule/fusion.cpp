@@ -160,6 +160,10 @@ class Ancestors {
   std::vector<std::vector<bool>> all_;
 };
 
+bool loads_by_data(const FusionGroup& g) {
+  return std::ranges::any_of(g.accesses, [](const Access& a) { return !a.store && !a.plain; });
+}
+
 /// What fusing two groups would give.
 struct Candidate {
   std::optional<FusionGroup> group;  // nothing: not possible
@@ -204,7 +208,7 @@ class Fuser {
   Candidate evaluate(const FusionGroup& a, const FusionGroup& b) const;
   std::string conflict(const FusionGroup& a, const FusionGroup& b) const;
   std::string overwrites_early(const FusionGroup& g) const;
-  std::string loses_parallelism(const Unified& u) const;
+  std::string loses_parallelism(const Unified& u, const FusionGroup& a, const FusionGroup& b) const;
   int64_t saving(const FusionGroup& a, const FusionGroup& b) const;
   bool becomes_local(BufferId buffer, const FusionGroup& a, const FusionGroup& b) const;
   bool makes_cycle(Key key) const;
@@ -278,7 +282,7 @@ Candidate Fuser::evaluate(const FusionGroup& a, const FusionGroup& b) const {
   FusionGroup first = moved(a, u->space, u->first, u->first_over_reduction);
   FusionGroup second = moved(b, u->space, u->second, u->second_over_reduction);
   out.why = conflict(first, second);
-  if (out.why.empty()) out.why = loses_parallelism(*u);
+  if (out.why.empty()) out.why = loses_parallelism(*u, a, b);
   if (!out.why.empty()) return out;
   out.bytes = saving(first, second);
   if (out.bytes == 0) {
@@ -332,12 +336,16 @@ std::string Fuser::overwrites_early(const FusionGroup& g) const {
 }
 
 /// A pointwise group that joins a reduction is executed in parallel over the reduction's results only.
-std::string Fuser::loses_parallelism(const Unified& u) const {
-  constexpr int64_t kSmall = 1 << 16;  // points that one thread handles in little more time than a launch
+std::string Fuser::loses_parallelism(const Unified& u, const FusionGroup& a, const FusionGroup& b) const {
+  // Points that one thread, or one instance of a GPU's kernel, handles in little more time than a launch;
+  // fewer of those that load from where data says.
+  const bool gathers = target_.kind == Target::Kind::cuda && ((u.first_over_reduction && loads_by_data(a)) ||
+                                                              (u.second_over_reduction && loads_by_data(b)));
+  const int64_t small = gathers ? 1 << 9 : 1 << 16;
   if (!u.first_over_reduction && !u.second_over_reduction) return {};
   const Expr rows = points(u.space, false), all = points(u.space, true);
   const std::optional<int64_t> likely_rows = sizes_.hint(rows), likely_all = sizes_.hint(all);
-  if (!likely_rows || !likely_all || *likely_rows >= target_.processors || *likely_all <= kSmall) return {};
+  if (!likely_rows || !likely_all || *likely_rows >= target_.processors || *likely_all <= small) return {};
   return fmt::format("only {} rows would run in parallel{}", *likely_rows, by_hint(rows));
 }
 
@@ -362,6 +370,17 @@ int64_t Fuser::saving(const FusionGroup& a, const FusionGroup& b) const {
       const int64_t size = footprint(y.index, a.space, program_.buffers[y.buffer].dtype, sizes_);
       bytes += size;
       if (x.store && local.insert(y.buffer).second && becomes_local(y.buffer, a, b)) bytes += size;
+    }
+  }
+  // A later node of the first group may read what the second computes, and nobody else does.
+  for (const Access& x : a.accesses) {
+    if (x.store || !x.plain) continue;
+    for (const Access& y : b.accesses) {
+      if (x.buffer != y.buffer || !y.plain || !y.store || !(x.index == y.index)) continue;
+      if (y.node > x.node || !becomes_local(x.buffer, a, b)) continue;
+      if (!counted.insert({x.buffer, x.index.node()}).second) continue;
+      const int64_t size = footprint(x.index, a.space, program_.buffers[x.buffer].dtype, sizes_);
+      bytes += 2 * size;
     }
   }
   return bytes;

@@ -54,6 +54,13 @@ TEST_F(Fixture, LongSoftmaxOnAGpuReadsItsRowsTwice) {
   EXPECT_NE(lowered.program.str().find("reduce_softmax"), std::string::npos) << lowered.program.str();
 }
 
+TEST_F(Fixture, FewSumsOfGatheredElementsGatherFirstOnAGpu) {
+  const Var x = b.input(graph::dense(kFloat32, {1 << 20})), at = b.input(graph::dense(kInt64, {4096}));
+  const auto lowered = lower({b.call("sum", {b.call("take", {x, at})})}, cuda_target_named("cuda:sm_90"));
+  ASSERT_EQ(lowered.program.nodes.size(), 2u) << lowered.program.str();
+  EXPECT_TRUE(lowered.program.nodes[0].reduction_ranges.empty()) << lowered.program.str();
+}
+
 // The maximum of one thing says nothing about exponentials of another.
 TEST_F(Fixture, SumsOfOtherExponentialsAreTheirOwn) {
   const Var x = b.input(graph::dense(kFloat32, {2, 20011})), y = b.input(graph::dense(kFloat32, {2, 20011}));

@@ -549,5 +549,57 @@ node op1 "div" [i0 < s0, i1 < s1]
   EXPECT_THAT(s.groups(), ElementsAre(ElementsAre("op0", "op1"))) << s.text();
 }
 
+// The loss of rows: what is gathered by target belongs to the kernel with one instance a row, not to the sum,
+// which has one in all. The two sums are one kernel though the quotient met the first of them earlier.
+TEST(Fusion, OnAGpuGathersGoWhereThereAreInstances) {
+  constexpr std::string_view kLoss = R"(
+buffer in0 float32 [8192, 4096] input
+buffer in1 int64 [8192] input
+buffer buf0 float32 [8192] intermediate
+buffer buf1 float32 [8192] intermediate
+buffer buf2 float32 [] intermediate
+buffer buf3 float32 [] intermediate
+buffer buf4 float32 [8192] intermediate
+buffer out0 float32 [] output
+node op0 "amax" [i0 < 8192] [r0 < 4096]
+  v0 = load float32 in0[4096*i0 + r0]
+  v1 = reduce_max float32 v0
+  store buf4[i0] v1
+node op5 "sum" [i0 < 8192] [r0 < 4096]
+  v0 = load float32 in0[4096*i0 + r0]
+  v1 = load float32 buf4[i0]
+  v2 = sub float32 v0 v1
+  v3 = reduce_sum float32 v2
+  store buf0[i0] v3
+node op1 "count" [] [r0 < 8192]
+  v0 = load int64 in1[r0]
+  v1 = cast float32 v0
+  v2 = reduce_sum float32 v1
+  store buf2[0] v2
+node op2 "gather" [i0 < 8192]
+  v0 = load int64 in1[i0]
+  v1 = check_index int64 v0 size 4096
+  v2 = load float32 in0[4096*i0 + t0] indirect v1
+  v3 = load float32 buf0[i0]
+  v4 = sub float32 v2 v3
+  store buf1[i0] v4
+node op3 "sum" [] [r0 < 8192]
+  v0 = load float32 buf1[r0]
+  v1 = reduce_sum float32 v0
+  store buf3[0] v1
+node op4 "div" []
+  v0 = load float32 buf3[0]
+  v1 = load float32 buf2[0]
+  v2 = div float32 v0 v1
+  store out0[0] v2
+)";
+  const Scheduled gpu = schedule(kLoss, cuda_target_named("cuda:sm_90"));
+  EXPECT_THAT(gpu.groups(), ElementsAre(ElementsAre("op0", "op5", "op2"), ElementsAre("op1", "op3", "op4")))
+      << gpu.text();
+  const Scheduled cpu = schedule(kLoss);
+  EXPECT_THAT(cpu.groups(), ElementsAre(ElementsAre("op0", "op5"), ElementsAre("op1", "op2", "op3", "op4")))
+      << cpu.text();
+}
+
 }  // namespace
 }  // namespace stax::schedule
