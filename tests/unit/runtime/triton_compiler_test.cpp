@@ -111,6 +111,18 @@ def large(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
   EXPECT_GT(compiler.compile(large)->spill_bytes, 0);
 }
 
+// The sine of float64 calls a function of its own for large arguments, which the assembler lists, too.
+TEST_F(RealTriton, KernelsThatCallFunctionsCompile) {
+  TritonCompiler compiler(options());
+  TritonRequest sine = request();
+  const std::string product = "tmp0 * scalar0.to(tl.float32)";
+  sine.source.replace(sine.source.find(product), product.size(), "libdevice.sin(tmp0.to(tl.float64))");
+  sine.source.replace(0, 0, "from triton.language.extra import libdevice\n");
+  const auto outcomes = compiler.compile(std::vector{sine});
+  ASSERT_NE(outcomes[0].kernel, nullptr) << outcomes[0].error;
+  EXPECT_GT(outcomes[0].kernel->registers, 0);
+}
+
 TEST_F(RealTriton, KeepsResultsOnDisk) {
   std::string code;
   {
