@@ -22,6 +22,8 @@ namespace {
 constexpr AxisSet kReduction = axis_bit(TileAxisKind::r0);
 /// More axes than three would leave blocks too short.
 constexpr int kMaxTiles = 3;
+/// Steps of loops along columns that are under way at a time.
+constexpr int32_t kUnroll = 4;
 
 bool is_store(const Inst& inst) {
   return loops::info(inst.op).kind == OpKind::store;
@@ -620,6 +622,10 @@ TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group
     kernel.peel = choose_peel(program, flat, reduction, chooser);
     reduction.masked = reduction.masked || kernel.peel;
   }
+  // Loops whose length is a number are unrolled by the assembler.
+  if (kernel.form == TileForm::looped && kernel.hint != ReductionHint::inner &&
+      !kernel.axes.back().numel.is_constant())
+    kernel.unroll = kUnroll;
   kernel.scalars = program.scalars;
   TileBuilder(program, group, flat, kernel).run();
   kernel.symbols = size_symbols(kernel);

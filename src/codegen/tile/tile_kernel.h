@@ -134,6 +134,7 @@ struct TileKernel {
   std::optional<TilePeel> peel;  // of a looped kernel
   bool wide_index = false;       // 64-bit indices
   bool checks = false;           // indices: takes a KernelStatus after the pointers
+  int32_t unroll = 1;            // steps of its loops that are one step of what runs
   bool folded = false;           // all instances lie along the first dimension of the grid, x innermost
   std::vector<TileStatement> body;
   std::vector<Choice> choices;  // that depend on sizes

@@ -608,7 +608,8 @@ class TritonPrinter {
 
   void loop(const TileStatement& s) {
     const TileAxis* r = reduction();
-    line("for r0_offset in tl.range(0, r0_numel, R0_BLOCK):");
+    line("for r0_offset in tl.range(0, r0_numel, R0_BLOCK{}):",
+         kernel_.unroll > 1 ? fmt::format(", loop_unroll_factor={}", kernel_.unroll) : "");
     ++depth_;
     if (kernel_.peel) line("r0_lane = r0_offset + r0_base");
     line("r0_index = {}", kernel_.peel ? "r0_head + r0_lane" : "r0_offset + r0_base");

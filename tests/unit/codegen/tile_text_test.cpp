@@ -59,6 +59,25 @@ TEST(TileText, VariancesAlongMemoryAreThoseOfBlocks) {
   EXPECT_THAT(variance("i0 + 4096*r0"), HasSubstr("welford_step("));
 }
 
+std::string sum_text(const char* rows, const char* columns, const char* bindings) {
+  return triton_text(fmt::format(R"(
+buffer in0 float32 [{0}, {1}] input
+buffer out0 float32 [{1}] output
+{2}node op0 "sum" [i0 < {1}] [r0 < {0}]
+  v0 = load float32 in0[i0 + {1}*r0]
+  v1 = reduce_sum float32 v0
+  store out0[i0] v1
+)",
+                                 rows, columns, bindings));
+}
+
+TEST(TileText, LoopsOfUnknownLengthAlongColumnsAreUnrolled) {
+  const std::string dynamic = sum_text("s0", "s1", "bind s0 size 0 0\nbind s1 size 0 1\n");
+  EXPECT_THAT(dynamic, HasSubstr("tl.range(0, r0_numel, R0_BLOCK, loop_unroll_factor=4)"));
+  const std::string fixed = sum_text("4096", "1024", "");
+  EXPECT_THAT(fixed, HasSubstr("tl.range(0, r0_numel, R0_BLOCK):"));
+}
+
 TEST(TileText, AStoreRoundsOnce) {
   const std::string text = triton_text(R"(
 buffer in0 bfloat16 [64] input
