@@ -383,10 +383,12 @@ class TileBuilder {
   }
 
   /// Of rows in memory a block is folded at once, and then added to what was folded before: fewer operations
-  /// an element than adding each to accumulators of its own.
+  /// an element than adding each to accumulators of its own. Where rows have any length, blocks have masks and
+  /// are small beside the rows: folds for each cost more than they save.
   bool of_rows(OpCode op) const {
-    const bool inner = kernel_.form == TileForm::looped && kernel_.hint == ReductionHint::inner;
-    return op == OpCode::reduce_softmax || (op == OpCode::reduce_welford && inner);
+    if (op == OpCode::reduce_softmax) return true;
+    return op == OpCode::reduce_welford && kernel_.form == TileForm::looped &&
+           kernel_.hint == ReductionHint::inner && kernel_.axes.back().numel.is_constant();
   }
 
   void emit_scan(ValueId id) {
