@@ -20,7 +20,7 @@ using codegen::TileKernel;
 
 constexpr int64_t kMostValues = int64_t{1} << 20;  // of a block, by Triton
 constexpr int32_t kMostWarps = 32;                 // 1024 threads
-constexpr size_t kMostCandidates = 8;
+constexpr size_t kMostCandidates = 6;
 
 struct AxisFacts {
   const char* name;
@@ -159,19 +159,16 @@ void looped(const TileKernel& kernel, Candidates& out) {
         out.add({.x = 1, .r0 = r0 / 2, .warps = 8});
         return;
       }
-      for (const auto& [block, warps] :
-           {std::pair{4096, 4}, {4096, 16}, {2048, 16}, {8192, 32}, {4096, 8}, {1024, 8}})
+      for (const auto& [block, warps] : {std::pair{4096, 4}, {4096, 16}, {2048, 16}, {8192, 32}, {4096, 8}})
         out.add({.x = 1, .r0 = block, .warps = warps});
       return;
     case ReductionHint::outer:
       out.add({.x = x <= 1024 ? std::clamp<int64_t>(x / 128, 2, 8) : 16, .r0 = std::min<int64_t>(r0, 64)});
-      if (r0 >= 1024) {  // few columns: many rows under way
-        out.add({.x = 8, .r0 = 256, .warps = 8});
-        out.add({.x = 8, .r0 = 512, .warps = 16});
-      }
+      // Few columns and many rows at a time, where there are many rows.
+      if (r0 >= 1024) out.add({.x = 8, .r0 = 256, .warps = 8});
       out.add({.x = 64, .r0 = 8});
       out.add({.x = 32, .r0 = 64});
-      out.add({.x = 128, .r0 = 8, .warps = 8});
+      if (r0 < 1024) out.add({.x = 128, .r0 = 8, .warps = 8});
       out.add({.x = 64, .r0 = 64, .warps = 16});
       return;
     case ReductionHint::outer_tiny:
