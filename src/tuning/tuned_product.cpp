@@ -22,10 +22,9 @@ using runtime::ProductProblem;
 
 namespace {
 
-constexpr int64_t kRecordVersion = 1;                 // of the record's form
-constexpr int32_t kMeasured = 12;                     // answers of the library that are tried
-constexpr int32_t kRepeats = 100;                     // runs of each, at most
-constexpr int64_t kLongest = (int64_t{1} << 31) - 1;  // dimension that the library takes
+constexpr int64_t kRecordVersion = 1;  // of the record's form
+constexpr int32_t kMeasured = 12;      // answers of the library that are tried
+constexpr int32_t kRepeats = 100;      // runs of each, at most
 
 bool has_epilogue(const ProductProblem& problem) {
   return problem.bias || problem.activation != Activation::none;
@@ -106,13 +105,11 @@ void TunedProduct::multiply(const TensorView& a, const TensorView& b, const Tens
               device::current_cuda_stream(device_).handle);
     return;
   }
-  // What is longer than the library's numbers goes in parts.
   const size_t lead = result.sizes.size() - 2;
   for (size_t d = 0; d < result.sizes.size(); ++d) {
-    if (result.sizes[d] <= kLongest) continue;
-    constexpr int64_t kPart = int64_t{1} << 30;
-    for (int64_t start = 0; start < result.sizes[d]; start += kPart) {
-      const int64_t length = std::min(kPart, result.sizes[d] - start);
+    if (result.sizes[d] <= options_.longest) continue;
+    for (int64_t start = 0; start < result.sizes[d]; start += options_.longest) {
+      const int64_t length = std::min(options_.longest, result.sizes[d] - start);
       const bool columns = d == lead + 1;
       const TensorView some_bias = bias != nullptr && columns ? part(*bias, 0, start, length) : TensorView();
       multiply(columns ? a : part(a, d, start, length), d == lead ? b : part(b, d, start, length),
@@ -144,11 +141,15 @@ std::vector<TunedProduct::Way> TunedProduct::by_library(const ProductProblem& pr
   return out;
 }
 
+bool TunedProduct::takes_kernel(const ProductProblem& problem) const {
+  if (!has_epilogue(problem) || !options_.make_epilogue || !problem.swapped) return false;
+  // Kernels are made for results without gaps; parts of long ones have some.
+  const runtime::LibraryMatrix& to = problem.result;
+  return to.leading == to.rows && (problem.batch == 1 || to.batch_stride == to.rows * to.columns);
+}
+
 std::shared_ptr<const ProductEpilogue> TunedProduct::epilogue(const ProductProblem& problem) const {
   const runtime::LibraryMatrix& to = problem.result;
-  STAX_ASSERT(problem.swapped && to.leading == to.rows &&
-                  (problem.batch == 1 || to.batch_stride == to.rows * to.columns),
-              "[product] a result with gaps is followed by a kernel");
   return options_.make_epilogue(
       {problem.batch * to.columns, to.rows, problem.result_dtype, problem.bias, problem.activation});
 }
@@ -171,7 +172,7 @@ std::string TunedProduct::key(const ProductProblem& problem) const {
 }
 
 TunedProduct::Way TunedProduct::choose(const ProductProblem& problem, const ProductOperands& operands) const {
-  const bool kernels = has_epilogue(problem) && options_.make_epilogue != nullptr;
+  const bool kernels = takes_kernel(problem);
   const bool measures = options_.strategy != "none";
   const std::string record = key(problem);
   if (measures) {
@@ -200,7 +201,7 @@ std::optional<TunedProduct::Way> TunedProduct::recorded(const ProductProblem& pr
   try {
     const Json record = Json::parse(*text);
     const bool kernel = record.at("kernel").as_bool();
-    if (kernel && !options_.make_epilogue) return std::nullopt;
+    if (kernel && !takes_kernel(problem)) return std::nullopt;
     auto product = std::make_shared<const LibraryProduct>(kernel ? bare(problem) : problem, device_);
     const auto answer = product->check(algorithm_of(record.at("algorithm")));
     if (!answer) return std::nullopt;
@@ -212,7 +213,7 @@ std::optional<TunedProduct::Way> TunedProduct::recorded(const ProductProblem& pr
 
 TunedProduct::Way TunedProduct::measured(const ProductProblem& problem,
                                          const ProductOperands& operands) const {
-  const bool kernels = has_epilogue(problem) && options_.make_epilogue != nullptr;
+  const bool kernels = takes_kernel(problem);
   std::vector<Way> ways;
   try {
     ways = by_library(problem, kMeasured);

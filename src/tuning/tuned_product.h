@@ -41,6 +41,8 @@ struct TunedProductOptions {
   /// answer where there is no record.
   bool changes = false;
   runtime::ProductOptions product;
+  /// The longest dimension that the library is given; what is longer goes in parts.
+  int64_t longest = int64_t{1} << 30;
   /// Makes kernels for what follows the product, to be compared with the library's, and for what the library
   /// does not have. Without it the library does everything.
   MakeEpilogue make_epilogue;
@@ -81,6 +83,8 @@ class TunedProduct final : public kernels::PreparedExternal {
   /// The library's own ways, and those with a kernel after the product.
   std::vector<Way> by_library(const runtime::ProductProblem& problem, int32_t most) const;
   std::vector<Way> with_kernel(const runtime::ProductProblem& problem, int32_t most) const;
+  /// Whether a kernel may do what follows the product.
+  bool takes_kernel(const runtime::ProductProblem& problem) const;
   std::shared_ptr<const ProductEpilogue> epilogue(const runtime::ProductProblem& problem) const;
   std::string key(const runtime::ProductProblem& problem) const;
 

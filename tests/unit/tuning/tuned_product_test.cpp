@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "stax/error.h"
+#include "support/check.h"
 #include "support/fake_cuda/fake_cublas_lt.h"
 #include "support/file.h"
 #include "tensor/storage.h"
@@ -160,6 +160,42 @@ TEST_F(TunedProductTest, AKernelDoesWhatTheLibraryDoesNotHave) {
   EXPECT_EQ(*static_cast<const float*>(results[0].data), 9);
   ASSERT_EQ(fake_cublas_lt::products().size(), 1u);
   EXPECT_EQ(fake_cublas_lt::products()[0].epilogue, runtime::kCublasEpilogueNone);
+}
+
+// 2^31 elements are more than the library's numbers; here three are.
+TEST_F(TunedProductTest, LongDimensionsGoInParts) {
+  TunedProductOptions options{.strategy = "candidates", .longest = 3};
+  options.make_epilogue = [](const EpilogueShape&) -> std::shared_ptr<const ProductEpilogue> {
+    throw_internal_error(__FILE__, __LINE__, "dense", "a kernel for a result with gaps");
+  };
+  fake_cublas_lt::answers({{0, 20}});
+  const TunedProduct product(cache_, 0, options);
+  const auto numbers = [&](std::vector<int64_t> sizes, std::vector<int64_t> strides) {
+    TensorView out = matrix(sizes[0], sizes[1] * (sizes.size() > 2 ? sizes[2] : 1), 0);
+    auto* const data = static_cast<float*>(out.data);
+    for (int64_t k = 0; k < out.numel(); ++k) data[k] = static_cast<float>(k * 5 % 7 - 3);
+    out.sizes = std::move(sizes);
+    out.strides = std::move(strides);
+    return out;
+  };
+  const TensorView a = numbers({4, 5, 2}, {10, 2, 1}), b = numbers({4, 2, 7}, {14, 1, 2});
+  const TensorView bias = numbers({1, 7}, {7, 1}), result = numbers({4, 5, 7}, {35, 7, 1});
+  const std::vector<Argument<TensorView>> arguments = {a, b, TensorView{bias.data, DType::float32, {7}, {1}}};
+  const std::vector<TensorView> results = {result};
+  product.run(arguments, results);
+  const auto at = [](const TensorView& t, int64_t n, int64_t i, int64_t j) {
+    return static_cast<const float*>(t.data)[n * t.strides[0] + i * t.strides[1] + j * t.strides[2]];
+  };
+  for (int64_t n = 0; n < 4; ++n) {
+    for (int64_t i = 0; i < 5; ++i) {
+      for (int64_t j = 0; j < 7; ++j) {
+        const float sum = at(a, n, i, 0) * at(b, n, 0, j) + at(a, n, i, 1) * at(b, n, 1, j);
+        ASSERT_EQ(at(result, n, i, j), sum + static_cast<const float*>(bias.data)[j])
+            << n << " " << i << " " << j;
+      }
+    }
+  }
+  EXPECT_EQ(fake_cublas_lt::products().size(), 2u * 2u * 3u);
 }
 
 TEST_F(TunedProductTest, EmptySumsAreZeroAndEmptyResultsNothing) {
