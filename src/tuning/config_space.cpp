@@ -152,6 +152,11 @@ void looped(const TileKernel& kernel, Candidates& out) {
   const int64_t x = hint_of(kernel, TileAxisKind::x), r0 = hint_of(kernel, TileAxisKind::r0);
   switch (kernel.hint) {
     case ReductionHint::inner:
+      if (r0 <= 1024) {
+        for (const auto& [rows, warps] : {std::pair{1, 4}, {1, 2}, {2, 4}, {2, 2}, {1, 8}})
+          out.add({.x = rows, .r0 = r0, .warps = warps});
+        return;
+      }
       if (r0 <= 4096) {
         // The whole row in one block: it is read again out of the nearest cache.
         for (const auto& [rows, warps] : {std::pair{1, 4}, {2, 16}, {1, 16}, {2, 8}})

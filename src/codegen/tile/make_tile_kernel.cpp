@@ -594,6 +594,22 @@ KernelInfo info_of(const TileKernel& kernel) {
 
 namespace {
 
+/// Rows from this length on may be read again rather than kept.
+constexpr int64_t kReadAgain = 512;
+
+/// Of rows that are written too there may be so many that registers are better spent on more of them at a
+/// time: more values than the threads of the device would hold with 32 each.
+bool reads_rows_again(const schedule::Group& group, const FlatGroup& flat, ReductionHint hint,
+                      const schedule::Target& target) {
+  const auto values = (product(group.ranges) * product(group.reduction_ranges)).constant();
+  if (!values || hint != ReductionHint::inner || flat.has_scan || flat.passes < 2) return false;
+  const int64_t held = int64_t{32} * target.processors * target.threads_each;
+  if (*values <= held) return false;
+  for (size_t i = 0; i < flat.body.size(); ++i)
+    if (flat.over_reduction[i] && is_store(flat.body[i])) return true;
+  return false;
+}
+
 TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group& group,
                             const schedule::Target& target, const std::string& number, Chooser& chooser) {
   FlattenOptions options{.divide_by_reciprocal = false, .relax_half = true};
@@ -607,6 +623,7 @@ TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group
     // Few launches need wide indices where one may ask: they have one form.
     const bool asks = !kernel.wide_index || chooser.questions().empty();
     block = row_block(group, kernel.hint, asks, chooser);
+    if (block >= kReadAgain && reads_rows_again(group, flat, kernel.hint, target)) block = 0;
     kernel.form = block > 0 ? TileForm::persistent : TileForm::looped;
   }
   if (kernel.form == TileForm::looped) {

@@ -78,6 +78,29 @@ TEST(TileText, LoopsOfUnknownLengthAlongColumnsAreUnrolled) {
   EXPECT_THAT(fixed, HasSubstr("tl.range(0, r0_numel, R0_BLOCK):"));
 }
 
+std::string shares(int64_t rows) {
+  return triton_text(fmt::format(R"(
+buffer in0 float32 [{0}, 1000] input
+buffer out0 float32 [{0}, 1000] output
+buffer buf0 float32 [{0}] intermediate
+node op0 "sum" [i0 < {0}] [r0 < 1000]
+  v0 = load float32 in0[1000*i0 + r0]
+  v1 = reduce_sum float32 v0
+  store buf0[i0] v1
+node op1 "div" [i0 < {0}, i1 < 1000]
+  v0 = load float32 in0[1000*i0 + i1]
+  v1 = load float32 buf0[i0]
+  v2 = div float32 v0 v1
+  store out0[1000*i0 + i1] v2
+)",
+                                 rows));
+}
+
+TEST(TileText, ManyRowsAreReadAgainAndFewAreKept) {
+  EXPECT_THAT(shares(256), HasSubstr("@triton_heuristics.persistent_reduction("));
+  EXPECT_THAT(shares(65536), HasSubstr("@triton_heuristics.reduction("));
+}
+
 TEST(TileText, AStoreRoundsOnce) {
   const std::string text = triton_text(R"(
 buffer in0 bfloat16 [64] input
