@@ -5,6 +5,7 @@
 #include "compiler/batch.h"
 #include "compiler/eager_program.h"
 #include "graph/op.h"
+#include "lowering/host_functions.h"
 #include "support/check.h"
 #include "support/log.h"
 
@@ -211,8 +212,7 @@ std::optional<std::vector<Tensor>> EagerGpu::run(const std::vector<uint64_t>& ke
 
 std::vector<Tensor> EagerGpu::call(const graph::Op& op, const capture::Arguments& arguments, Device device,
                                    capture::EagerBackend& on_cpu) {
-  if (op.op_class == graph::OpClass::external || op.op_class == graph::OpClass::dynamic)
-    return call_on_host(op, arguments, device, on_cpu);
+  if (lowering::is_host_function(op, Target::Kind::cuda)) return call_on_host(op, arguments, device, on_cpu);
   const Bound bound = Bound::of(op, arguments);
   const Record record = [&](capture::FunctionalTrace& trace, const std::vector<Tensor>& tensors,
                             const std::vector<Expr>&) {
@@ -230,8 +230,7 @@ std::vector<Tensor> EagerGpu::call(const graph::Op& op, const capture::Arguments
 
 std::vector<Tensor> EagerGpu::call_without_tensors(const graph::Op& op, const capture::Arguments& arguments,
                                                    Device device, capture::EagerBackend& on_cpu) {
-  if (op.op_class == graph::OpClass::external || op.op_class == graph::OpClass::dynamic)
-    return call_on_host(op, arguments, device, on_cpu);
+  if (lowering::is_host_function(op, Target::Kind::cuda)) return call_on_host(op, arguments, device, on_cpu);
   Bound bound;
   capture::Arguments given = arguments;
   for_each_integer(given, [&](Expr& e) { bound.integers.push_back(e.value()); });

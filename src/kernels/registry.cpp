@@ -15,6 +15,7 @@ const std::unordered_map<std::string, ExternalFunction>& externals() {
       {"mm.dtype", multiply_matrices},
       {"bmm", multiply_matrices},
       {"bmm.dtype", multiply_matrices},
+      {"product_epilogue", multiply_with_epilogue},
       {"scatter_combine", scatter_combine},
       {"searchsorted.Tensor", searchsorted},
       {"tril_indices", tril_indices},

@@ -15,6 +15,9 @@ using Prepared = std::unique_ptr<const PreparedExternal>;
 void multiply_matrices(Arguments arguments, Results results);
 Prepared prepare_product(Arguments arguments, Results results);
 
+// product_epilogue.cpp
+void multiply_with_epilogue(Arguments arguments, Results results);
+
 // indexing.cpp
 void scatter_combine(Arguments arguments, Results results);
 void searchsorted(Arguments arguments, Results results);

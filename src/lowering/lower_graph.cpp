@@ -8,6 +8,7 @@
 
 #include "graph/broadcast.h"
 #include "graph/op.h"
+#include "lowering/host_functions.h"
 #include "lowering/lowering.h"
 #include "lowering/node_needs.h"
 #include "lowering/scalar.h"
@@ -262,11 +263,9 @@ struct GraphLowering {
         lowering.set_dying(-1);
         break;
       case OpClass::external:
-        if (op.lower != nullptr && lowering.target().kind == Target::Kind::cuda) {
-          out = op.lower(lowering, args);
-          break;
-        }
-        out = lowering.external(op.schema.full_name(), args, placed(node));
+        out = is_host_function(op, lowering.target().kind)
+                  ? lowering.external(op.schema.full_name(), args, placed(node))
+                  : op.lower(lowering, args);
         break;
       case OpClass::dynamic:
         out = lowering.external(op.schema.full_name(), args, node.results);

@@ -18,6 +18,7 @@ namespace stax {
 namespace {
 
 constexpr int32_t kDevice = 0;
+constexpr double kTolerance = 1e-4;  // of float32 sums, one element at a time
 constexpr int64_t kMostElements =
     4096;  // of a drawn block: Triton takes minutes to compile scans of very long ones
 /// Configurations of the whole space beside the candidates; the interpreter takes long for each.
@@ -123,7 +124,7 @@ void expect_in_every_configuration(const compiler::TensorFunction& f, const std:
     const std::vector<float> got = each.run(turn, memory);
     ASSERT_EQ(got.size(), length);
     for (size_t k = 0; k < length; ++k)
-      ASSERT_NEAR(got[k], expected(k), 1e-5 * std::abs(expected(k))) << "element " << k;
+      ASSERT_NEAR(got[k], expected(k), kTolerance * std::abs(expected(k))) << "element " << k;
     ASSERT_EQ(memory.damage(), "");
   }
 }

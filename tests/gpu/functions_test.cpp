@@ -190,6 +190,15 @@ TEST_F(GpuTest, ProductsStayOnTheGpu) {
   const Tensor eager = matmul(there, w_there);
   EXPECT_EQ(fake_cublas_lt::products().size(), on_real_gpu() ? 0u : 1u);
   expect_close(eager, matmul(x, w), 1e-4);
+  fake_cublas_lt::reset();
+  fake_cuda::reset();
+  const Tensor batches = bmm(there.transpose(1, 2), there), one = mm(n_there, n_there.t());
+  if (!on_real_gpu()) {
+    EXPECT_EQ(fake_cublas_lt::products().size(), 1u);
+    EXPECT_EQ(std::ranges::count(fake_cuda::calls(), "cuMemcpyDtoHAsync_v2"), 0);
+  }
+  expect_close(batches, bmm(x.transpose(1, 2), x), 1e-4);
+  expect_close(one, mm(n, n.t()));
   expect_close(matmul(there.to(kInt32), w_there.to(kInt32)), matmul(x.to(kInt32), w.to(kInt32)));
 }
 

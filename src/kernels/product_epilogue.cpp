@@ -1,0 +1,69 @@
+// The product of matrices with what follows it, as a library of a GPU fuses them: for programs whose kernels
+// for that GPU cannot be made.
+#include <cmath>
+#include <numbers>
+
+#include "kernels/element.h"
+#include "kernels/registry.h"
+#include "support/check.h"
+
+namespace stax::kernels {
+namespace {
+
+template <class T>
+using Activation = T (*)(T);
+
+template <class T>
+Activation<T> activation_named(const std::string& name) {
+  if (name == "none") return [](T v) { return v; };
+  if (name == "relu") return [](T v) { return v < 0 ? T(0) : v; };
+  STAX_ASSERT(name == "gelu_tanh", "product_epilogue: an activation '{}'", name);
+  return [](T v) {
+    const T inner = std::sqrt(T(2) / std::numbers::pi_v<T>) * (v + T(0.044715) * v * v * v);
+    return T(0.5) * v * (T(1) + std::tanh(inner));
+  };
+}
+
+/// Numbers of `view`, one dimension.
+template <class T>
+std::vector<T> row_of(const TensorView& view) {
+  std::vector<T> out;
+  with_element_type(view.dtype, [&](auto type) {
+    const auto* data = static_cast<const typename decltype(type)::Stored*>(view.data);
+    for (int64_t k = 0; k < view.sizes[0]; ++k)
+      out.push_back(static_cast<T>(widen(data[k * view.strides[0]])));
+  });
+  return out;
+}
+
+template <class T>
+void run(Arguments arguments, const TensorView& result, DType computed) {
+  std::vector<T> products(static_cast<size_t>(result.numel()));
+  TensorView dense{products.data(), computed, result.sizes, std::vector<int64_t>(result.sizes.size())};
+  int64_t stride = 1;
+  for (size_t d = result.sizes.size(); d-- > 0; stride *= result.sizes[d]) dense.strides[d] = stride;
+  multiply_matrices(arguments.first(2), {&dense, 1});
+  const int64_t columns = result.sizes.back();
+  const std::vector<T> bias = arguments[2].is_tensor() ? row_of<T>(arguments[2].tensor())
+                                                       : std::vector<T>(static_cast<size_t>(columns));
+  const Activation<T> activation = activation_named<T>(arguments[3].string());
+  with_element_type(result.dtype, [&](auto type) {
+    using Stored = typename decltype(type)::Stored;
+    size_t k = 0;
+    for_each_offset(result, [&](int64_t at) {
+      const T sum = products[k] + bias[k % static_cast<size_t>(columns)];
+      static_cast<Stored*>(result.data)[at] = narrow<Stored>(activation(sum));
+      ++k;
+    });
+  });
+}
+
+}  // namespace
+
+void multiply_with_epilogue(Arguments arguments, Results results) {
+  if (arguments[0].tensor().dtype == DType::float64)
+    return run<double>(arguments, results[0], DType::float64);
+  run<float>(arguments, results[0], DType::float32);
+}
+
+}  // namespace stax::kernels
