@@ -344,18 +344,19 @@ Executables build(Stages& stages, const PipelineOptions& options) {
                  stages.infos.size(), stages.sources.size(), stages.stax_seconds * 1e3,
                  stages.host_seconds * 1e3);
       return out;
+    } catch (const device::CudaError&) {
+      throw;  // of this call: the next one may find memory again
     } catch (const RuntimeError& error) {
       if (options.strict_native) throw;
       stages.fallback = error.what();
     }
   }
+  const bool dynamic = std::ranges::any_of(stages.program.nodes, &loops::Node::dynamic);
+  if (dynamic || !stages.program.assertions.empty()) throw NeedsKernels(stages.fallback);
   if (!stages.fallback.empty()) {
     stages.target = "cpu:reference";
     log::warn(fmt::format("a compiled function runs without kernels of its own: {}", stages.fallback));
   }
-  const bool dynamic = std::ranges::any_of(stages.program.nodes, &loops::Node::dynamic);
-  STAX_ASSERT(!dynamic && stages.program.assertions.empty(),
-              "sizes that only data determines need kernels, or operators one by one: {}", stages.fallback);
   out.reference = reference::Executable::prepare(stages.program);
   return out;
 }

@@ -15,6 +15,7 @@
 #include "runtime/plan_executor.h"
 #include "runtime/triton_compiler.h"
 #include "schedule/schedule.h"
+#include "stax/error.h"
 
 namespace stax::tuning {
 class TunedKernel;
@@ -100,8 +101,16 @@ std::vector<std::shared_ptr<tuning::TunedKernel>> kernels_on_gpu(const Stages& s
 /// the same time. Errors are left to build().
 void compile_ahead(std::span<Stages* const> programs);
 
+/// A program whose sizes only data determines cannot have kernels, without which it can only run operator by
+/// operator.
+class NeedsKernels : public RuntimeError {
+ public:
+  using RuntimeError::RuntimeError;
+};
+
 /// Compiles the sources, or takes them from the disk cache, and makes the plan. Where that fails and
 /// `options` allow it, `stages.fallback` says why and the program runs in the reference executor.
+/// NeedsKernels where that cannot run it; CudaError where a GPU fails, or is short of memory.
 Executables build(Stages& stages, const PipelineOptions& options);
 
 /// The plan with its kernels not loaded: for show.

@@ -105,6 +105,9 @@ std::shared_ptr<const CompiledProgram> CompiledProgram::make(capture::Captured c
     } catch (const InternalError& error) {
       if (options.strict_native) throw;
       program->run_operators(error.what());
+    } catch (const NeedsKernels& error) {
+      if (options.strict_native) throw;
+      program->run_operators(error.what());
     } catch (const UndeterminedError& error) {
       if (options.strict_native) throw;
       program->run_operators(error.what());

@@ -75,6 +75,7 @@ void setCurrentCUDAStream(const Stream& stream) {
 struct Event::State {
   bool timing = false;
   int32_t device = 0;
+  device::CudaStream stream;                 // that it was last recorded in
   device::CudaEventHandle handle = nullptr;  // made when it is first recorded
 
   ~State() {
@@ -100,6 +101,7 @@ void Event::record(const Stream& stream) {
              "an event of cuda:{} is recorded in a stream of cuda:{}; use an event each", state_->device,
              device);
   STAX_CUDA(cuEventRecord, state_->handle, inner(stream).handle);
+  state_->stream = inner(stream);
 }
 void Event::record() {
   record(getCurrentCUDAStream());
@@ -117,7 +119,9 @@ bool Event::query() const {
   return true;
 }
 void Event::synchronize() const {
-  if (state_->handle != nullptr) STAX_CUDA(cuEventSynchronize, state_->handle);
+  if (state_->handle == nullptr) return;
+  STAX_CUDA(cuEventSynchronize, state_->handle);
+  device::raise_deferred(state_->stream);
 }
 float Event::elapsed_time(const Event& end) const {
   STAX_CHECK(

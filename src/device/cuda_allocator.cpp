@@ -119,7 +119,7 @@ void* CudaAllocator::allocate(int64_t bytes, const CudaStream& stream) {
     state_->release_kept();
     result = cuda_driver().cuMemAlloc_v2(&address, static_cast<size_t>(size));
   }
-  if (result == kCudaOutOfMemory) throw_runtime_error(shortage(bytes));
+  if (result == kCudaOutOfMemory) throw OutOfDeviceMemory(shortage(bytes));
   check_cuda(result, "cuMemAlloc_v2");
   ++state_->stats.driver_requests;
   state_->stats.reserved_bytes += size;

@@ -11,6 +11,12 @@
 
 namespace stax::device {
 
+/// The device has no more memory, after all that was kept for reuse went back to the driver.
+class OutOfDeviceMemory : public CudaError {
+ public:
+  using CudaError::CudaError;
+};
+
 /// Blocks are aligned to 256 bytes and not initialised. allocate() gives blocks for the current stream of the
 /// calling thread. Memory that another stream works on has to outlive that work: wait for it, or let the
 /// streams wait for each other by events.
@@ -28,8 +34,8 @@ class CudaAllocator final : public Allocator {
   explicit CudaAllocator(int32_t device);
   ~CudaAllocator() override;
 
-  /// Where the driver has no more memory, all kept blocks are returned to it first. RuntimeError saying what
-  /// is allocated when that does not help.
+  /// Where the driver has no more memory, all kept blocks are returned to it first. OutOfDeviceMemory saying
+  /// what is allocated when that does not help.
   void* allocate(int64_t bytes) override;
   void* allocate(int64_t bytes, const CudaStream& stream);
   void deallocate(void* block, int64_t bytes) noexcept override;

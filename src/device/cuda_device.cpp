@@ -22,7 +22,7 @@ struct Device {
   std::mutex mutex;  // of what follows
   std::vector<CudaStreamHandle> pool;
   size_t next_in_pool = 0;
-  std::vector<DeferredCheck*> checks;
+  std::vector<std::shared_ptr<DeferredCheck>> checks;
 };
 
 CudaProperties properties_of(CudaDeviceId id) {
@@ -80,9 +80,15 @@ thread_local ThreadState the_thread;
 
 std::atomic<void (*)()> start_before{nullptr};
 
-void run_checks(Device& device) {
-  const std::lock_guard lock(device.mutex);
-  for (DeferredCheck* check : device.checks) check->check();
+/// Of one stream, or of all where there is none.
+void run_checks(Device& device, const CudaStream* stream) {
+  std::vector<std::shared_ptr<DeferredCheck>> checks;
+  {
+    const std::lock_guard lock(device.mutex);
+    std::erase_if(device.checks, [](const auto& check) { return check->finished(); });
+    checks = device.checks;
+  }
+  for (const auto& check : checks) check->check(stream);
 }
 
 CudaAddress address(const void* pointer) {
@@ -153,28 +159,27 @@ CudaStream pooled_cuda_stream(int32_t index) {
   return {index, device.pool[device.next_in_pool++ % kPool]};
 }
 
-void add_deferred_check(int32_t index, DeferredCheck* check) {
+void add_deferred_check(int32_t index, std::shared_ptr<DeferredCheck> check) {
   Device& device = device_at(index);
   const std::lock_guard lock(device.mutex);
-  device.checks.push_back(check);
+  std::erase_if(device.checks, [](const auto& known) { return known->finished(); });
+  device.checks.push_back(std::move(check));
 }
 
-void remove_deferred_check(int32_t index, DeferredCheck* check) {
-  Device& device = device_at(index);
-  const std::lock_guard lock(device.mutex);
-  std::erase(device.checks, check);
+void raise_deferred(const CudaStream& stream) {
+  run_checks(device_at(stream.device), &stream);
 }
 
 void synchronize(const CudaStream& stream) {
   use_cuda_device(stream.device);
   STAX_CUDA(cuStreamSynchronize, stream.handle);
-  run_checks(device_at(stream.device));
+  raise_deferred(stream);
 }
 
 void synchronize_cuda_device(int32_t device) {
   use_cuda_device(device);
   STAX_CUDA(cuCtxSynchronize);
-  run_checks(device_at(device));
+  run_checks(device_at(device), nullptr);
 }
 
 void copy_to_host(void* to, const void* from, int64_t bytes, int32_t device) {

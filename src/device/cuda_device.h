@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "device/cuda_driver.h"
@@ -51,11 +52,14 @@ CudaStream pooled_cuda_stream(int32_t device);
 class DeferredCheck {
  public:
   virtual ~DeferredCheck() = default;
-  /// Raises what kernels left. Their work may still run where only another stream was waited for.
-  virtual void check() = 0;
+  /// Raises what kernels of that stream left, or of all streams where there is none; their work is done.
+  virtual void check(const CudaStream* stream) = 0;
+  /// Whether nothing will come any more: it is forgotten then.
+  virtual bool finished() const = 0;
 };
-void add_deferred_check(int32_t device, DeferredCheck* check);
-void remove_deferred_check(int32_t device, DeferredCheck* check);
+void add_deferred_check(int32_t device, std::shared_ptr<DeferredCheck> check);
+/// After the work that `stream` had so far was waited for.
+void raise_deferred(const CudaStream& stream);
 
 /// Waits for all work of a stream or a device, then raises the errors of its kernels.
 void synchronize(const CudaStream& stream);

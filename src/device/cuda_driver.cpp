@@ -73,7 +73,7 @@ const std::string& cuda_problem() {
 void check_cuda(CudaResult result, const char* call) {
   if (result == kCudaSuccess) [[likely]]
     return;
-  throw_runtime_error(fmt::format("{} fails: {}", call, words_of(opened().driver, result)));
+  throw CudaError(fmt::format("{} fails: {}", call, words_of(opened().driver, result)));
 }
 
 }  // namespace stax::device

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include "stax/error.h"
+
 namespace stax::device {
 
 // The driver's types. Handles are opaque, addresses of device memory are numbers.
@@ -86,7 +88,13 @@ const CudaDriver& cuda_driver();
 /// Why cuda_driver() throws; empty where it does not.
 const std::string& cuda_problem();
 
-/// RuntimeError with the call's name and the driver's words unless `result` is success.
+/// The driver, or the device, cannot do what it was asked to.
+class CudaError : public RuntimeError {
+ public:
+  using RuntimeError::RuntimeError;
+};
+
+/// CudaError with the call's name and the driver's words unless `result` is success.
 void check_cuda(CudaResult result, const char* call);
 
 }  // namespace stax::device

@@ -97,42 +97,86 @@ void throw_index_error(const KernelStatus& status, const std::vector<std::string
                   origins.at(node), status.value, status.size));
 }
 
+/// Outlives the plan for as long as launches were not waited for.
+class CudaStatus::Pending final : public device::DeferredCheck {
+ public:
+  Pending(int32_t device, std::vector<std::string> origins, std::vector<CallStack> places)
+      : device_(device), origins_(std::move(origins)), places_(std::move(places)) {}
+  ~Pending() override {
+    for (const Slot& slot : slots_)
+      device::CudaAllocator::of(device_).deallocate(slot.memory, sizeof(KernelStatus));
+  }
+
+  void* memory_for(const device::CudaStream& stream) {
+    const std::lock_guard lock(mutex_);
+    auto slot = std::ranges::find(slots_, stream.handle, &Slot::stream);
+    if (slot == slots_.end()) {
+      void* memory = device::CudaAllocator::of(device_).allocate(sizeof(KernelStatus), stream);
+      slots_.push_back({stream.handle, memory, false});
+      slot = slots_.end() - 1;
+      clear(*slot);
+    }
+    slot->launched = true;
+    return slot->memory;
+  }
+
+  void check(const device::CudaStream* stream) override {
+    const std::lock_guard lock(mutex_);
+    for (Slot& slot : slots_) {
+      if (!slot.launched || (stream != nullptr && slot.stream != stream->handle)) continue;
+      KernelStatus status;
+      STAX_CUDA(cuMemcpyDtoHAsync_v2, &status, address(slot), sizeof status, slot.stream);
+      STAX_CUDA(cuStreamSynchronize, slot.stream);
+      slot.launched = false;
+      if (status.flag == 0) continue;
+      clear(slot);
+      throw_index_error(status, origins_, places_);
+    }
+  }
+
+  bool finished() const override {
+    const std::lock_guard lock(mutex_);
+    return abandoned_ && std::ranges::none_of(slots_, &Slot::launched);
+  }
+  /// The plan is gone.
+  void abandon() {
+    const std::lock_guard lock(mutex_);
+    abandoned_ = true;
+  }
+
+ private:
+  struct Slot {
+    device::CudaStreamHandle stream = nullptr;
+    void* memory = nullptr;
+    bool launched = false;  // since it was looked at
+  };
+  static device::CudaAddress address(const Slot& slot) {
+    return reinterpret_cast<device::CudaAddress>(slot.memory);
+  }
+  /// A KernelStatus of zeros says that nothing was found.
+  static void clear(const Slot& slot) {
+    STAX_CUDA(cuMemsetD8Async, address(slot), 0, sizeof(KernelStatus), slot.stream);
+  }
+
+  int32_t device_;
+  std::vector<std::string> origins_;
+  std::vector<CallStack> places_;
+  mutable std::mutex mutex_;
+  std::vector<Slot> slots_;
+  bool abandoned_ = false;
+};
+
 CudaStatus::CudaStatus(int32_t device, std::vector<std::string> origins, std::vector<CallStack> places)
-    : device_(device), origins_(std::move(origins)), places_(std::move(places)) {
-  const KernelStatus clear;
-  memory_ = device::CudaAllocator::of(device).allocate(sizeof clear);
-  device::copy_to_device(memory_, &clear, sizeof clear, device);
-  STAX_CUDA(cuStreamSynchronize,
-            device::current_cuda_stream(device).handle);  // other streams may be used later
-  device::add_deferred_check(device_, this);
+    : pending_(std::make_shared<Pending>(device, std::move(origins), std::move(places))) {
+  device::add_deferred_check(device, pending_);
 }
 
 CudaStatus::~CudaStatus() {
-  device::remove_deferred_check(device_, this);
-  device::CudaAllocator::of(device_).deallocate(memory_, sizeof(KernelStatus));
+  pending_->abandon();
 }
 
 void* CudaStatus::memory_for(const device::CudaStream& stream) {
-  const std::lock_guard lock(mutex_);
-  if (std::ranges::find(streams_, stream.handle) == streams_.end()) streams_.push_back(stream.handle);
-  return memory_;
-}
-
-void CudaStatus::check() {
-  std::vector<device::CudaStreamHandle> streams;
-  {
-    const std::lock_guard lock(mutex_);
-    streams.swap(streams_);
-  }
-  const auto address = reinterpret_cast<device::CudaAddress>(memory_);
-  for (device::CudaStreamHandle stream : streams) {
-    KernelStatus status;
-    STAX_CUDA(cuMemcpyDtoHAsync_v2, &status, address, sizeof status, stream);
-    STAX_CUDA(cuStreamSynchronize, stream);
-    if (status.flag == 0) continue;
-    STAX_CUDA(cuMemsetD8Async, address, 0, sizeof status, stream);
-    throw_index_error(status, origins_, places_);
-  }
+  return pending_->memory_for(stream);
 }
 
 CudaKernel::CudaKernel(TritonCompiler& compiler, const codegen::TileKernel& kernel,

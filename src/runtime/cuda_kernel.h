@@ -16,26 +16,22 @@
 
 namespace stax::runtime {
 
-/// The KernelStatus of a plan's kernels, in device memory. What they leave in it is raised when the host next
-/// waits for the device.
-class CudaStatus final : public device::DeferredCheck {
+/// The KernelStatus of a plan's kernels, in device memory, one for each stream. What they leave in it is
+/// raised when the host next waits for that stream or the device, also when the plan is gone by then.
+class CudaStatus {
  public:
   /// `origins` and `places`: of Plan, by node.
   CudaStatus(int32_t device, std::vector<std::string> origins, std::vector<CallStack> places);
-  ~CudaStatus() override;
+  ~CudaStatus();
   CudaStatus(const CudaStatus&) = delete;
+  CudaStatus& operator=(const CudaStatus&) = delete;
 
   /// For a kernel that is about to be launched in that stream.
   void* memory_for(const device::CudaStream& stream);
-  void check() override;
 
  private:
-  int32_t device_;
-  std::vector<std::string> origins_;
-  std::vector<CallStack> places_;
-  void* memory_ = nullptr;
-  std::mutex mutex_;
-  std::vector<device::CudaStreamHandle> streams_;  // of launches since it was looked at
+  class Pending;
+  std::shared_ptr<Pending> pending_;
 };
 
 /// What is known of the arguments of a launch: the most special variant that fits is taken.

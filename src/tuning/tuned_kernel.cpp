@@ -174,7 +174,15 @@ std::vector<runtime::TritonRequest> TunedKernel::requests(runtime::CudaVariant v
 
 LaunchConfig TunedKernel::measured(const KernelCall& call, const Start& start) const {
   if (start.settled()) return start.configs[0];
-  OnDevice bench(*this, call);
+  std::optional<OnDevice> memory;
+  try {
+    memory.emplace(*this, call);
+  } catch (const device::OutOfDeviceMemory& error) {
+    log::print(log::Channel::autotune, "{} is not measured, {} is taken: {}", kernel_.name,
+               to_string(start.configs[0]), error.what());
+    return start.configs[0];
+  }
+  OnDevice& bench = *memory;
   SearchOptions options;
   if (start.key.strategy == "coordinate_descent") {
     std::vector<double> seconds;

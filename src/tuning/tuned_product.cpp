@@ -4,6 +4,7 @@
 #include <iterator>
 #include <optional>
 
+#include "device/cuda_allocator.h"
 #include "device/cuda_device.h"
 #include "stax/error.h"
 #include "support/check.h"
@@ -178,15 +179,23 @@ TunedProduct::Way TunedProduct::choose(const ProductProblem& problem, const Prod
   if (measures) {
     if (auto way = recorded(problem, record)) return *way;
   }
-  if (!measures || (options_.changes && all_.size() > 1)) {
+  const auto likeliest = [&] {
     try {
       return by_library(problem, 1)[0];
     } catch (const RuntimeError&) {
       if (!kernels) throw;
       return with_kernel(problem, 1)[0];
     }
+  };
+  if (!measures || (options_.changes && all_.size() > 1)) return likeliest();
+  std::optional<Way> found;
+  try {
+    found = measured(problem, operands);
+  } catch (const device::OutOfDeviceMemory& error) {
+    log::print(log::Channel::autotune, "product {} is not measured: {}", problem.str(), error.what());
+    return likeliest();
   }
-  Way best = measured(problem, operands);
+  const Way& best = *found;
   Json text = Json::object();
   text.set("algorithm", to_json(best.answer.algorithm));
   text.set("kernel", best.after != nullptr);

@@ -211,11 +211,11 @@ TEST_F(GpuTest, ProductsTakeWhatFollowsThem) {
   };
   const std::vector<Case> cases = {
       {"bias", [](auto& x, auto& w, auto& b) { return matmul(x, w.t()) + b; }, 0},
-      {"relu", [](auto& x, auto& w, auto&) { return relu(matmul(x, w.t())); }, 0},
-      {"linear, relu", [](auto& x, auto& w, auto& b) { return relu(linear(x, w, b)); }, 0},
+      {"relu", [](auto& x, auto& w, auto&) { return relu(matmul(x, w.t())); }, 1},
+      {"linear, relu", [](auto& x, auto& w, auto& b) { return relu(linear(x, w, b)); }, 1},
       {"linear, gelu", [](auto& x, auto& w, auto& b) { return gelu(linear(x, w, b), "tanh"); }, 0},
       {"gelu", [](auto& x, auto& w, auto&) { return gelu(matmul(x, w.t()), "tanh"); }, 0},
-      {"addmm", [](auto& x, auto& w, auto& b) { return relu(addmm(b, x.select(0, 0), w.t())); }, 0},
+      {"addmm", [](auto& x, auto& w, auto& b) { return relu(addmm(b, x.select(0, 0), w.t())); }, 1},
       {"of erf", [](auto& x, auto& w, auto& b) { return gelu(linear(x, w, b)); }, 1},
       {"a column",
        [](auto& x, auto& w, auto& b) { return matmul(x, w.t()) + b.sum() + b.slice(0, 0, 4).unsqueeze(1); },
@@ -445,6 +445,44 @@ TEST_F(GpuTest, AnIndexOutOfRangeIsRaisedWhereTheProgramWaits) {
         << error.what();
   }
   expect_close(compiled(x, good), (ramp({5}) * 2).index({tensor({0, 4})}), 1e-6);
+}
+
+// An index error belongs to the stream that found it, and outlives the function.
+TEST_F(GpuTest, IndexErrorsOutliveTheirFunctionAndStayWithTheirStream) {
+  const Tensor x = ramp({4, 3}).cuda(), bad = tensor({9}).cuda();
+  const cuda::Stream first = cuda::getStreamFromPool(0), second = cuda::getStreamFromPool(0);
+  cuda::synchronize();
+  {
+    const cuda::StreamGuard guard(first);
+    const auto f = [](const Tensor& a, const Tensor& i) { return a.index({i}) * 2; };
+    compile(f, {.strict_native = true})(x, bad);
+  }
+  {
+    const cuda::StreamGuard guard(second);
+    EXPECT_NO_THROW((x + 1).cpu());
+  }
+  try {
+    first.synchronize();
+    ADD_FAILURE() << "expected an error of the index 9";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("index 9 is out of range"), std::string::npos) << error.what();
+  }
+  EXPECT_NO_THROW(cuda::synchronize());
+}
+
+// The library's relu, max(x, 0), makes 0 of NaN.
+TEST_F(GpuTest, AReluOfAProductKeepsNaN) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const DType dtype : {kFloat32, kFloat16, kBFloat16}) {
+    const Tensor x = tensor({{1.0f, nan}, {-2.0f, 1.0f}}).to(dtype), w = eye(2).to(dtype) * 3;
+    for (const char* tuning : {"none", "candidates"}) {
+      auto compiled = compile([](const Tensor& a, const Tensor& b) { return relu(matmul(a, b)); },
+                              {.strict_native = true, .tuning = tuning});
+      const Tensor got = compiled(x.cuda(), w.cuda()).cpu().to(kFloat32);
+      EXPECT_TRUE(all(isnan(got.select(0, 0))).item<bool>()) << got.str();
+      EXPECT_TRUE(got.select(0, 1).equal(tensor({0.0f, 3.0f}))) << got.str();
+    }
+  }
 }
 
 TEST_F(GpuTest, TensorsOnTwoDevicesAreRefused) {

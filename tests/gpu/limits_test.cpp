@@ -54,6 +54,37 @@ TEST_F(GpuTest, ShortMemoryInAPlanIsAnErrorThatLeavesNothing) {
   expect_close(compiled(there), want, 1e-3);
 }
 
+// Measuring wants memory that the call itself does not: without it the likeliest configuration is taken.
+TEST_F(GpuTest, ShortMemoryForMeasuringIsNoError) {
+  if (on_real_gpu()) GTEST_SKIP() << "needs the driver that works on host memory";
+  const Tensor x = ramp({40, 40}), there = x.cuda(), updated = x.cuda();
+  auto update = compile([](Tensor a) { a.add_(1); }, {.strict_native = true, .tuning = "candidates"});
+  auto product =
+      compile([](const Tensor& a) { return matmul(a, a); }, {.strict_native = true, .tuning = "candidates"});
+  cuda::empty_cache();
+  fake_cuda::memory_limit(fake_cuda::memory_in_use() + (1 << 20));
+  update(updated);
+  const Tensor squared = product(there);
+  fake_cuda::reset();
+  expect_close(updated, x + 1);
+  expect_close(squared, matmul(x, x), 1e-4);
+}
+
+// A function whose first call finds no memory has its kernels later.
+TEST_F(GpuTest, AFirstCallShortOfMemoryLeavesNothingBehind) {
+  if (on_real_gpu()) GTEST_SKIP() << "needs the driver that works on host memory";
+  const Tensor weights = ramp({64});
+  auto compiled = compile([](const Tensor& a, const Tensor& i) { return a.index({i}) * 2; });
+  const Tensor x = ramp({64, 8}).cuda(), rows = tensor({3, 1}).cuda();
+  cuda::empty_cache();
+  fake_cuda::memory_limit(fake_cuda::memory_in_use());
+  expect_error<RuntimeError>([&] { compiled(x, rows); }, "out of memory on cuda:0");
+  fake_cuda::reset();
+  expect_close(compiled(x, rows), x.cpu().index({tensor({3, 1})}) * 2);
+  ASSERT_EQ(compiled.artifacts().size(), 1u);
+  EXPECT_EQ(compiled.artifacts()[0].target.substr(0, 4), "cuda");
+}
+
 TEST_F(GpuTest, TensorsOfTwoGpusAreRefused) {
   if (cuda::device_count() < 2) GTEST_SKIP() << "there is one GPU";
   const Tensor a = ramp({4}).cuda(), b = ramp({4}).to(Device{DeviceType::cuda, 1});

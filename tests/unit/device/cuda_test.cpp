@@ -178,18 +178,26 @@ TEST_F(CudaTest, EventsOrderStreams) {
 }
 
 struct Raises : DeferredCheck {
-  void check() override {
+  void check(const CudaStream* stream) override {
+    if (stream != nullptr && stream->handle != nullptr) return;  // it was the default one
     if (std::exchange(pending, false)) throw UserError("found by a kernel");
   }
+  bool finished() const override { return !pending; }
   bool pending = true;
 };
 
 TEST_F(CudaTest, DeferredErrorsAreRaisedWhereTheHostWaits) {
-  Raises check;
-  add_deferred_check(0, &check);
+  const auto check = std::make_shared<Raises>();
+  add_deferred_check(0, check);
+  EXPECT_EQ(error_of([] { cuda::getStreamFromPool(0).synchronize(); }), "");
   EXPECT_EQ(error_of([] { cuda::synchronize(0); }), "found by a kernel");
   EXPECT_EQ(error_of([] { cuda::synchronize(0); }), "");
-  remove_deferred_check(0, &check);
+  EXPECT_EQ(check.use_count(), 1);  // what is finished is forgotten
+  check->pending = true;
+  add_deferred_check(0, check);
+  cuda::Event event;
+  event.record(cuda::getDefaultCUDAStream(0));
+  EXPECT_EQ(error_of([&] { event.synchronize(); }), "found by a kernel");
 }
 
 }  // namespace
