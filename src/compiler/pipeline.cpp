@@ -82,6 +82,13 @@ bool likely_even(const codegen::KernelInfo& info, const Sizes& sizes) {
   return any && even;
 }
 
+/// Whether a kernel has nothing to write: it is never launched, and may divide by its sizes.
+bool is_empty(const codegen::TileKernel& tile) {
+  return std::ranges::any_of(tile.axes, [](const codegen::TileAxis& axis) {
+    return axis.kind != codegen::TileAxisKind::r0 && axis.numel.is(0);
+  });
+}
+
 void emit_cuda(Stages& stages, const schedule::Target& target, const Sizes& sizes) {
   size_t forms = kMostTileForms;
   int32_t number = 0;
@@ -96,9 +103,9 @@ void emit_cuda(Stages& stages, const schedule::Target& target, const Sizes& size
       const bool fits = std::ranges::all_of(info.when, [&](const Condition& c) {
         return holds(c.relation, sizes.likely(c.left), sizes.likely(c.right));
       });
-      stages.first.push_back(!fits || found             ? FirstUse::later
-                             : likely_even(info, sizes) ? FirstUse::even
-                                                        : FirstUse::aligned);
+      stages.first.push_back(!fits || found || is_empty(tile) ? FirstUse::later
+                             : likely_even(info, sizes)       ? FirstUse::even
+                                                              : FirstUse::aligned);
       found = found || fits;
       stages.sources.push_back(codegen::print_triton(tile));
       stages.infos.push_back(std::move(info));

@@ -26,8 +26,11 @@ void check_same_dtype(const MetaArgs& args, const TensorMeta& source) {
 }
 
 // A zero-dim result, from the one of one dimension that was computed instead.
-Lazy with_sizes_of(Lazy result, const Lazy& self) {
+Lazy with_sizes_of(Lowering& lowering, Lazy result, const Lazy& self) {
   if (!self.sizes.empty()) return result;
+  if (!result.stored())
+    return lowering.pointwise(result.dtype, {},
+                              [&](const Index&) { return lowering.load(result, {Expr(0)}); });
   result.sizes = {};
   result.strides = {};
   return result;
@@ -84,7 +87,8 @@ Lazies lower_scatter(Lowering& lowering, const LazyArgs& args) {
     return at;
   };
   const auto value = [&](const Index& i) { return value_at(lowering, source, i, self.dtype); };
-  return {with_sizes_of(lowering.scatter(self, index.sizes, target, value, Accumulate), args.tensor(0))};
+  return {with_sizes_of(lowering, lowering.scatter(self, index.sizes, target, value, Accumulate),
+                        args.tensor(0))};
 }
 
 Metas combine_meta(ShapeEnv& env, const MetaArgs& args) {
@@ -161,7 +165,7 @@ Lazies scatter_along(Lowering& lowering, const LazyArgs& args, bool wrap, bool a
     at[dim] = lowering.checked(lowering.load(index, {i[dim]}), self.sizes[dim], wrap);
     return at;
   };
-  return {with_sizes_of(lowering.scatter(self, sizes, target, value, accumulate), args.tensor(0))};
+  return {with_sizes_of(lowering, lowering.scatter(self, sizes, target, value, accumulate), args.tensor(0))};
 }
 
 Lazies lower_index_add(Lowering& lowering, const LazyArgs& args) {

@@ -142,6 +142,19 @@ TEST_F(GpuTest, TensorsMadeOfNumbersMoveInsideACompiledFunction) {
   expect_close(x.index({tensor({-1})}), x.cpu().slice(0, 3));
 }
 
+// Sums of narrow types are formulas over wide ones, also where there is one element only.
+TEST_F(GpuTest, NarrowSumsWithoutDimensions) {
+  auto compiled =
+      compile([](const Tensor& a, const Tensor& i, const Tensor& b) { return index_add(a, 0, i, b); },
+              {.strict_native = true});
+  for (const DType dtype : {kBFloat16, kInt8}) {
+    const Tensor sum =
+        compiled(tensor(3.0f).to(dtype).cuda(), tensor(0).cuda(), tensor(4.0f).to(dtype).cuda());
+    EXPECT_EQ(sum.dim(), 0);
+    EXPECT_EQ(sum.cpu().to(kFloat32).item<float>(), 7.0f);
+  }
+}
+
 TEST_F(GpuTest, UpdatesOfArgumentsAreSeen) {
   auto compiled = compile([](Tensor x, const Tensor& y) {
     x.add_(y);
