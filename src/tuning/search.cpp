@@ -157,10 +157,10 @@ std::span<const Strategy> strategies() {
 }
 
 const Strategy& strategy_named(std::string_view name) {
-  std::string names;
+  std::string names = "none";  // which is no search
   for (const Strategy& s : kStrategies) {
     if (s.name == name) return s;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", s.name);
+    names += fmt::format(", {}", s.name);
   }
   STAX_CHECK(false, "tuning: there is no strategy \"{}\"; expected one of {}", name, names);
 }

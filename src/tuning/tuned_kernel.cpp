@@ -20,13 +20,6 @@ namespace {
 
 constexpr int32_t kNoiseSamples = 5;
 
-/// Whether statements add to what an argument points to: one more launch would add again.
-bool adds_to(const std::vector<codegen::TileStatement>& body, int32_t pointer) {
-  return std::ranges::any_of(body, [&](const codegen::TileStatement& s) {
-    return (s.action == codegen::TileAction::atomic_add && s.pointer == pointer) || adds_to(s.body, pointer);
-  });
-}
-
 }  // namespace
 
 /// The kernel with the arguments of one call. What it changes is copied first, and put back before every
@@ -40,9 +33,7 @@ class TunedKernel::OnDevice final : public Bench {
         timer_(kernel.device_) {
     call_.block = nullptr;  // these kernels go
     for (size_t k = 0; k < kernel.kernel_.pointers.size(); ++k) {
-      if (kernel.kernel_.pointers[k].role != codegen::PointerRole::in_out &&
-          !adds_to(kernel.kernel_.body, static_cast<int32_t>(k)))
-        continue;
+      if (kernel.kernel_.pointers[k].role != codegen::PointerRole::in_out) continue;
       const int64_t bytes = call.evaluate(kernel.bytes_[k]);
       if (bytes == 0) continue;
       const auto original = reinterpret_cast<device::CudaAddress>(call.buffers[k]);

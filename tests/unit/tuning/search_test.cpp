@@ -209,7 +209,7 @@ TEST(Strategies, AnUnknownNameListsThoseThereAre) {
     (void)strategy_named("best");
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("candidates, coordinate_descent, random, successive_halving"));
+    EXPECT_THAT(error.what(), HasSubstr("none, candidates, coordinate_descent, random, successive_halving"));
   }
 }
 
