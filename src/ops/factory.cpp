@@ -154,6 +154,12 @@ V linspace_point(Lowering& lowering, const Number& start, const Number& end, Exp
   return where(first_half, forward, backward);
 }
 
+// Integers are truncated, and a GPU's pow may be a place or two below the power: 3^1 would become 2.
+V power_for_integers(V power) {
+  const V nearest = round(power);
+  return where(le(abs(power - nearest), abs(power) * 0x1p-50), nearest, power);
+}
+
 template <bool Power>
 Lazies lower_linspace(Lowering& lowering, const LazyArgs& args) {
   const Expr steps = args["steps"].integer();
@@ -164,6 +170,7 @@ Lazies lower_linspace(Lowering& lowering, const LazyArgs& args) {
       const DType wide = DType::float64;
       const Number base = Number::of(args["base"].floating());
       v = pow(lowering.number(base, wide), cast(v, wide));
+      if (is_integral(dtype)) v = power_for_integers(v);
     }
     return round_to(v, dtype);
   })};
