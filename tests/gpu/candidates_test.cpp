@@ -1,6 +1,7 @@
 // Every launch configuration that tuning may try computes the same, and writes nothing beside its buffers.
 #include <fmt/core.h>
 
+#include <cmath>
 #include <random>
 
 #include "compiler/batch.h"
@@ -146,12 +147,21 @@ TEST_F(GpuTest, EveryConfigurationOfAScan) {
 
 TEST_F(GpuTest, EveryConfigurationOfReductions) {
   const int64_t rows = size(517, 3), length = size(30001, 1101), columns = size(333, 5);
-  expect_in_every_configuration([](const auto& t) { return std::vector{softmax(t[0], -1)}; },
-                                {ones_there({rows, length})}, static_cast<size_t>(rows * length),
-                                [=](size_t) { return 1.0 / static_cast<double>(length); });
+  // A logarithm of the length at another place of each row: it gets half of the sum, nearly.
+  const Tensor peaks =
+      (arange(length) == arange(rows).unsqueeze(1)).to(kFloat32) * std::log(static_cast<double>(length));
+  const auto n = static_cast<double>(length);
+  expect_in_every_configuration([](const auto& t) { return std::vector{softmax(t[0], -1)}; }, {peaks.cuda()},
+                                static_cast<size_t>(rows * length),
+                                [=](size_t k) {
+                                  const auto at = static_cast<int64_t>(k);
+                                  return (at % length == at / length ? n : 1) / (2 * n - 1);
+                                });
+  const Tensor weights = arange(1, columns + 1).to(kFloat32);
   expect_in_every_configuration([](const auto& t) { return std::vector{(t[0] * 2).sum(0)}; },
-                                {ones_there({length, columns})}, static_cast<size_t>(columns),
-                                [=](size_t) { return 2.0 * static_cast<double>(length); });
+                                {weights.expand({length, columns}).contiguous().cuda()},
+                                static_cast<size_t>(columns),
+                                [=](size_t k) { return 2 * n * static_cast<double>(k + 1); });
   const int64_t all = size(3000007, 3007);
   expect_in_every_configuration([](const auto& t) { return std::vector{t[0].sum()}; }, {ones_there({all})}, 1,
                                 [=](size_t) { return static_cast<double>(all); });
