@@ -136,19 +136,17 @@ TunedKernel::TunedKernel(runtime::TritonCompiler& compiler, codegen::TileKernel 
 TunedKernel::~TunedKernel() = default;
 
 TunedKernel::Start TunedKernel::start(size_t size_class) const {
-  Start out{classes_.hinted(kernel_, size_class),
-            {source_, {}, {}, strategy_ == "none" ? "candidates" : strategy_, classes_.words(size_class)},
-            {}};
+  Start out{
+      classes_.hinted(kernel_, size_class), {source_, {}, {}, strategy_, classes_.words(size_class)}, {}};
   out.configs = candidates(out.kernel);
-  if (strategy_ == "none") {
-    out.configs.resize(1);
-    return out;
-  }
+  if (strategy_ == "none") out.configs.resize(1);
+  out.settled = strategy_ == "none" || (strategy_ == "candidates" && out.configs.size() == 1);
+  if (out.settled) return out;
   out.key.gpu = device::cuda_properties(device_).name;
   out.key.triton = compiler_.triton_version();
   if (auto recorded = TuningRecords(compiler_.cache()).find(out.key, ConfigSpace(out.kernel), out.configs)) {
     out.configs = {std::move(*recorded)};
-    out.key.strategy = "candidates";
+    out.settled = true;
   }
   return out;
 }
@@ -164,7 +162,7 @@ std::vector<runtime::TritonRequest> TunedKernel::requests(runtime::CudaVariant v
 }
 
 LaunchConfig TunedKernel::measured(const KernelCall& call, const Start& start) const {
-  if (start.settled()) return start.configs[0];
+  if (start.settled) return start.configs[0];
   std::optional<OnDevice> memory;
   try {
     memory.emplace(*this, call);

@@ -39,7 +39,7 @@ class TunedKernel final : public codegen::KernelRunner {
     codegen::TileKernel kernel;  // with its hints
     TuningKey key;
     std::vector<codegen::LaunchConfig> configs;  // candidates, or what is taken without measuring
-    bool settled() const { return configs.size() == 1 && key.strategy == "candidates"; }
+    bool settled = false;                        // nothing is left to measure: configs has one
   };
 
   Start start(size_t size_class) const;
