@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "support/check.h"
+#include "support/symbols.h"
 
 namespace stax::device {
 namespace {
@@ -29,18 +30,13 @@ std::string open_library(CudaDriver& driver) {
         "no CUDA: the driver's library {} cannot be opened ({}); install NVIDIA's driver, or use the CPU",
         path, dlerror());
   }
-  std::string missing;
-  const auto find = [&](const char* name) {
-    void* symbol = dlsym(library, name);
-    if (symbol == nullptr) missing += missing.empty() ? name : fmt::format(", {}", name);
-    return symbol;
-  };
+  Symbols symbols(library);
 #define STAX_CUDA_FIND(name, parameters) \
-  driver.name = reinterpret_cast<CudaResult(*) parameters>(find(#name));
+  driver.name = reinterpret_cast<CudaResult(*) parameters>(symbols.find(#name));
   STAX_CUDA_FUNCTIONS(STAX_CUDA_FIND)
 #undef STAX_CUDA_FIND
-  if (!missing.empty())
-    return fmt::format("no CUDA: {} lacks {}; install a driver of CUDA 12 or later", path, missing);
+  if (!symbols.missing().empty())
+    return fmt::format("no CUDA: {} lacks {}; install a driver of CUDA 12 or later", path, symbols.missing());
   if (const CudaResult result = driver.cuInit(0); result != kCudaSuccess) {
     return fmt::format("no CUDA: cuInit of {} fails: {}; see whether nvidia-smi finds a device", path,
                        words_of(driver, result));

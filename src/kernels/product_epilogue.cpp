@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "kernels/element.h"
+#include "kernels/onednn_problem.h"
 #include "kernels/registry.h"
 #include "support/check.h"
 
@@ -39,9 +40,7 @@ std::vector<T> row_of(const TensorView& view) {
 template <class T>
 void run(Arguments arguments, const TensorView& result, DType computed) {
   std::vector<T> products(static_cast<size_t>(result.numel()));
-  TensorView dense{products.data(), computed, result.sizes, std::vector<int64_t>(result.sizes.size())};
-  int64_t stride = 1;
-  for (size_t d = result.sizes.size(); d-- > 0; stride *= result.sizes[d]) dense.strides[d] = stride;
+  const TensorView dense{products.data(), computed, result.sizes, onednn::dense_strides(result.sizes)};
   multiply_matrices(arguments.first(2), {&dense, 1});
   const int64_t columns = result.sizes.back();
   const std::vector<T> bias = arguments[2].is_tensor() ? row_of<T>(arguments[2].tensor())

@@ -12,6 +12,7 @@
 #include "device/cuda_device.h"
 #include "runtime/python.h"
 #include "support/check.h"
+#include "support/symbols.h"
 
 namespace stax::runtime {
 namespace {
@@ -64,21 +65,16 @@ std::string path_of(void* library, const std::string& fallback) {
 }
 
 std::string find_functions(void* library, CublasLtLibrary& out) {
-  std::string missing;
-  const auto find = [&](const char* name) {
-    void* symbol = dlsym(library, name);
-    if (symbol == nullptr) missing += missing.empty() ? name : fmt::format(", {}", name);
-    return symbol;
-  };
+  Symbols symbols(library);
 #define STAX_CUBLAS_LT_FIND(name, parameters) \
-  out.functions.name = reinterpret_cast<CublasStatus(*) parameters>(find(#name));
+  out.functions.name = reinterpret_cast<CublasStatus(*) parameters>(symbols.find(#name));
   STAX_CUBLAS_LT_FUNCTIONS(STAX_CUBLAS_LT_FIND)
 #undef STAX_CUBLAS_LT_FIND
-  out.functions.cublasLtGetVersion = reinterpret_cast<size_t (*)()>(find("cublasLtGetVersion"));
+  out.functions.cublasLtGetVersion = reinterpret_cast<size_t (*)()>(symbols.find("cublasLtGetVersion"));
   out.functions.cublasLtGetStatusString =
-      reinterpret_cast<const char* (*)(CublasStatus)>(find("cublasLtGetStatusString"));
-  if (missing.empty()) return {};
-  return fmt::format("{} lacks {}; use cuBLASLt 11.4 or later", out.path, missing);
+      reinterpret_cast<const char* (*)(CublasStatus)>(symbols.find("cublasLtGetStatusString"));
+  if (symbols.missing().empty()) return {};
+  return fmt::format("{} lacks {}; use cuBLASLt 11.4 or later", out.path, symbols.missing());
 }
 
 constexpr const char* kWhatToDo =
