@@ -48,9 +48,9 @@ void add_rows(const std::string& program, const std::string& target, const Compi
   const capture::Captured captured = capture_program("compile", {program, options.batch, options.dynamic});
   const compiler::Stages stages =
       compiler::run_stages(captured.graph, *captured.env, {.strict_native = true, .target = target});
-  for (size_t k = 0; k < stages.tiles.size(); ++k) {
-    const codegen::TileKernel& tile = stages.tiles[k];
-    runtime::TritonRequest request{.source = stages.sources[k],
+  for (const compiler::GpuKernel& kernel : stages.gpu_kernels) {
+    const codegen::TileKernel& tile = kernel.tile;
+    runtime::TritonRequest request{.source = kernel.source,
                                    .kernel = tile.name,
                                    .capability = capability,
                                    .config = tuning::default_config(tile),

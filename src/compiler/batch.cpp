@@ -19,14 +19,10 @@ void join_modules(std::vector<Stages*>& all) {
   }
   if (kernels.empty()) return;
   const codegen::Module module = codegen::print_module(kernels);
-  auto next = module.kernels.begin();
   for (Stages* stages : all) {
-    const auto count = static_cast<std::ptrdiff_t>(stages->kernels.size());
-    stages->infos.assign(next, next + count);
-    stages->source_of.assign(static_cast<size_t>(count), 0);
+    stages->source_of.assign(stages->kernels.size(), 0);
     stages->sources.clear();
-    if (count > 0) stages->sources.push_back(module.source);
-    next += count;
+    if (!stages->kernels.empty()) stages->sources.push_back(module.source);
   }
 }
 

@@ -559,12 +559,13 @@ std::vector<Artifact> CompiledCore::artifacts() const {
       const compiler::Stages& stages = entry.program->stages();
       artifact.target = stages.target;
       artifact.graph = stages.graph.str();
-      if (stages.fallback.empty() && !stages.infos.empty()) artifact.plan = compiler::plan_of(stages).str();
+      if (stages.fallback.empty() && !compiler::infos_of(stages).empty())
+        artifact.plan = compiler::plan_of(stages).str();
       for (const codegen::Kernel& kernel : stages.kernels) {
         artifact.kernels.push_back({kernel.info.name, codegen::print_module(std::span(&kernel, 1)).source});
       }
-      for (size_t t = 0; t < stages.tiles.size(); ++t)
-        artifact.kernels.push_back({stages.tiles[t].name, stages.sources[t]});
+      for (const compiler::GpuKernel& kernel : stages.gpu_kernels)
+        artifact.kernels.push_back({kernel.tile.name, kernel.source});
     }
     out.push_back(std::move(artifact));
   }
@@ -604,7 +605,7 @@ Explanation CompiledCore::explain(const Leaves& leaves, FunctionCall& call) cons
         fmt::format("{} {} and {}: {}", d.fused ? "fused" : "kept apart", d.first, d.second, d.reason));
   }
   for (std::string& line : compiler::choices_in_words(*stages)) out.decisions.push_back(std::move(line));
-  for (const codegen::KernelInfo& info : stages->infos) out.kernels.push_back(info.name);
+  for (const codegen::KernelInfo& info : compiler::infos_of(*stages)) out.kernels.push_back(info.name);
   return out;
 }
 

@@ -4,23 +4,17 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "codegen/triton/printer.h"
 #include "compiler/constant_evaluator.h"
 #include "compiler/product_calls.h"
 #include "device/cpu_allocator.h"
 #include "device/cpu_info.h"
-#include "device/cuda_allocator.h"
 #include "device/cuda_device.h"
 #include "graph/pass_table.h"
 #include "kernels/external.h"
 #include "ops/table.h"
-#include "runtime/triton_interpreter.h"
 #include "schedule/verify.h"
 #include "support/check.h"
 #include "support/log.h"
-#include "support/progress.h"
-#include "tuning/launch_config.h"
-#include "tuning/tuned_kernel.h"
 
 namespace stax::compiler {
 namespace {
@@ -32,8 +26,6 @@ using log::Channel;
 constexpr size_t kKernelsPerModule = 12;
 // Further kernels for other sizes than the hint's, of one group and of all: each takes time to compile.
 constexpr size_t kMostFormsOfOne = 3, kMostForms = 12;
-// Those of a GPU are compiled when they are first launched.
-constexpr size_t kMostTileFormsOfOne = 5, kMostTileForms = 60;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -64,60 +56,9 @@ void emit_cpu(Stages& stages, const schedule::Target& target, const Sizes& sizes
   const size_t each = std::clamp((count + processors - 1) / processors, size_t{1}, kKernelsPerModule);
   for (size_t first = 0; first < count; first += each) {
     const auto part = std::span(stages.kernels).subspan(first, std::min(each, count - first));
-    codegen::Module module = codegen::print_module(part);
     stages.source_of.insert(stages.source_of.end(), part.size(), static_cast<int32_t>(stages.sources.size()));
-    stages.sources.push_back(std::move(module.source));
-    stages.infos.insert(stages.infos.end(), module.kernels.begin(), module.kernels.end());
+    stages.sources.push_back(codegen::print_module(part).source);
   }
-}
-
-bool likely_even(const codegen::KernelInfo& info, const Sizes& sizes) {
-  bool any = !info.symbols.empty();
-  const auto is_even = [&](Expr e) {
-    any = any || !e.is_constant();
-    return e.is_constant() || sizes.likely(e) % 16 == 0;
-  };
-  const bool even = std::ranges::all_of(info.extents, is_even) &&
-                    std::ranges::all_of(info.symbols, [&](Symbol s) { return is_even(Expr(s)); });
-  return any && even;
-}
-
-/// Whether a kernel has nothing to write: it is never launched, and may divide by its sizes.
-bool is_empty(const codegen::TileKernel& tile) {
-  return std::ranges::any_of(tile.axes, [](const codegen::TileAxis& axis) {
-    return axis.kind != codegen::TileAxisKind::r0 && axis.numel.is(0);
-  });
-}
-
-void emit_cuda(Stages& stages, const schedule::Target& target, const Sizes& sizes) {
-  size_t forms = kMostTileForms;
-  int32_t number = 0;
-  for (const schedule::Group& group : stages.schedule.groups) {
-    if (group.external) continue;
-    const size_t most = 1 + std::min(forms, kMostTileFormsOfOne);
-    bool found = false;  // the form that the example's sizes take
-    for (codegen::TileKernel& tile :
-         codegen::make_tile_kernels(stages.program, group, target, number, sizes, most)) {
-      codegen::KernelInfo info = codegen::info_of(tile);
-      if (!info.when.empty()) --forms;
-      const bool fits = std::ranges::all_of(info.when, [&](const Condition& c) {
-        return holds(c.relation, sizes.likely(c.left), sizes.likely(c.right));
-      });
-      stages.first.push_back(!fits || found || is_empty(tile) ? FirstUse::later
-                             : likely_even(info, sizes)       ? FirstUse::even
-                                                              : FirstUse::aligned);
-      found = found || fits;
-      stages.sources.push_back(codegen::print_triton(tile));
-      stages.infos.push_back(std::move(info));
-      stages.tiles.push_back(std::move(tile));
-    }
-    ++number;
-  }
-}
-
-runtime::Machine machine() {
-  return {&device::ThreadPool::global(), &device::CpuAllocator::global(), &kernels::find_external,
-          &kernels::find_prepare};
 }
 
 runtime::CompileFlags compile_flags() {
@@ -135,136 +76,14 @@ std::unique_ptr<runtime::PlanExecutor> build_native(Stages& stages) {
     kernel.entry = reinterpret_cast<codegen::KernelEntry>(module.symbol(kernel.info.name));
   }
   plan.module = std::make_shared<std::vector<std::shared_ptr<runtime::Module>>>(modules);
-  return std::make_unique<runtime::PlanExecutor>(std::move(plan), machine());
-}
-
-runtime::TritonInterpreter& interpreter() {
-  static runtime::TritonInterpreter one;
-  return one;
-}
-
-std::unique_ptr<runtime::PlanExecutor> build_interpreted(const Stages& stages) {
-  codegen::Plan plan = plan_of(stages);
-  const auto program = std::make_shared<loops::Program>(stages.program);
-  for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    const codegen::TileKernel& tile = stages.tiles[k];
-    plan.kernels[k].runner =
-        runtime::interpreted(interpreter(), tile, tuning::default_config(tile), program, stages.sources[k]);
-  }
-  return std::make_unique<runtime::PlanExecutor>(std::move(plan), machine());
-}
-
-Expr bytes_of(const loops::Buffer& buffer) {
-  return product(buffer.sizes) * itemsize(buffer.dtype);
+  return std::make_unique<runtime::PlanExecutor>(std::move(plan), host_machine());
 }
 
 }  // namespace
 
-std::vector<std::shared_ptr<tuning::TunedKernel>> kernels_on_gpu(const Stages& stages,
-                                                                 const codegen::Plan& plan,
-                                                                 const std::string& tuning) {
-  const int32_t device = stages.device.index;
-  std::shared_ptr<runtime::CudaStatus> status;
-  std::vector<std::shared_ptr<tuning::TunedKernel>> kernels;
-  for (size_t k = 0; k < stages.tiles.size(); ++k) {
-    const codegen::TileKernel& tile = stages.tiles[k];
-    if (tile.checks && !status)
-      status = std::make_shared<runtime::CudaStatus>(device, plan.origins, plan.places);
-    std::vector<Expr> bytes;
-    for (const codegen::TilePointer& p : tile.pointers)
-      bytes.push_back(bytes_of(stages.program.buffers[static_cast<size_t>(p.buffer)]));
-    kernels.push_back(std::make_shared<tuning::TunedKernel>(triton_compiler(), tile, stages.sources[k],
-                                                            std::move(bytes), device,
-                                                            tile.checks ? status : nullptr, tuning));
-  }
-  return kernels;
-}
-
-namespace {
-
-/// What the first call will likely need of a kernel.
-std::vector<runtime::TritonRequest> first_requests(const Stages& stages, size_t kernel,
-                                                   const tuning::TunedKernel& tuned) {
-  switch (stages.first[kernel]) {
-    case FirstUse::later:
-      return {};
-    case FirstUse::aligned:
-      return tuned.requests(runtime::CudaVariant::aligned);
-    case FirstUse::even:
-      return tuned.requests(runtime::CudaVariant::even);
-  }
-  return {};
-}
-
-std::vector<runtime::TritonOutcome> compile_for_gpu(const std::vector<runtime::TritonRequest>& requests) {
-  Progress progress("compiling kernels for a GPU", requests.size());
-  return triton_compiler().compile(requests, [&](size_t done) { progress.report(done); });
-}
-
-std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages, const PipelineOptions& options) {
-  codegen::Plan plan = plan_of(stages);
-  const auto kernels = kernels_on_gpu(stages, plan, options.tuning);
-  std::vector<runtime::TritonRequest> requests;
-  std::vector<size_t> kernel_of;
-  for (size_t k = 0; k < kernels.size(); ++k) {
-    for (runtime::TritonRequest& r : first_requests(stages, k, *kernels[k])) {
-      requests.push_back(std::move(r));
-      kernel_of.push_back(k);
-    }
-    plan.kernels[k].runner = kernels[k];
-  }
-  if (!requests.empty()) {
-    // A configuration that does not compile is left out; a kernel none of whose does is an error now.
-    const std::vector<runtime::TritonOutcome> outcomes = compile_for_gpu(requests);
-    std::vector<char> compiled(kernels.size(), 0);
-    std::vector<std::string> errors(kernels.size());
-    for (size_t r = 0; r < outcomes.size(); ++r) {
-      if (outcomes[r].kernel) compiled[kernel_of[r]] = 1;
-      if (!outcomes[r].kernel) errors[kernel_of[r]] = outcomes[r].error;
-    }
-    for (size_t k = 0; k < kernels.size(); ++k)
-      if (!compiled[k] && !errors[k].empty()) throw_runtime_error(errors[k]);
-  }
-  set_products(plan, stages.device, options);
-  runtime::Machine on_gpu = machine();
-  on_gpu.allocator = &device::CudaAllocator::of(stages.device.index);
-  on_gpu.find_prepare = nullptr;
-  on_gpu.device = stages.device;
-  return std::make_unique<runtime::PlanExecutor>(std::move(plan), on_gpu);
-}
-
-/// A worker imports Triton while the driver makes its context.
-[[maybe_unused]] const bool starts_ahead = [] {
-  device::before_first_cuda_context([] { triton_compiler().start_where_unknown(); });
-  return true;
-}();
-
-}  // namespace
-
-runtime::TritonCompiler& triton_compiler() {
-  static runtime::TritonCompiler compiler([] {
-    runtime::TritonCompilerOptions options;
-    if (const char* workers = std::getenv("STAX_TRITON_WORKERS"))
-      options.workers = std::max(0, std::atoi(workers));
-    return options;
-  }());
-  return compiler;
-}
-
-void compile_ahead(std::span<Stages* const> programs) {
-  std::vector<runtime::TritonRequest> requests;
-  for (const Stages* stages : programs) {
-    if (stages->device == kCPU || stages->tiles.empty()) continue;
-    const auto kernels = kernels_on_gpu(*stages, plan_of(*stages), "none");
-    for (size_t k = 0; k < kernels.size(); ++k)
-      for (runtime::TritonRequest& r : first_requests(*stages, k, *kernels[k]))
-        requests.push_back(std::move(r));
-  }
-  if (requests.empty()) return;
-  try {
-    compile_for_gpu(requests);
-  } catch (const RuntimeError&) {
-  }
+runtime::Machine host_machine() {
+  return {&device::ThreadPool::global(), &device::CpuAllocator::global(), &kernels::find_external,
+          &kernels::find_prepare};
 }
 
 std::string default_target() {
@@ -323,15 +142,13 @@ Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& opti
     if (target.kind == schedule::Target::Kind::cpu)
       emit_cpu(stages, target, sizes);
     else
-      emit_cuda(stages, target, sizes);
+      stages.gpu_kernels = make_gpu_kernels(stages.program, stages.schedule, target, sizes);
   } catch (const Error& error) {
     if (options.strict_native) throw;
     stages.fallback = error.what();
     stages.kernels.clear();
-    stages.tiles.clear();
-    stages.first.clear();
+    stages.gpu_kernels.clear();
     stages.sources.clear();
-    stages.infos.clear();
     stages.source_of.clear();
   }
   stages.stax_seconds = seconds_since(start);
@@ -347,9 +164,10 @@ Executables build(Stages& stages, const PipelineOptions& options) {
                  : stages.target.starts_with("cuda") ? build_interpreted(stages)
                                                      : build_native(stages);
       stages.host_seconds = seconds_since(start);
+      const size_t gpu_kernels = stages.gpu_kernels.size();  // a module each
       log::print(Channel::kernels, "{} kernels in {} modules, {:.1f} ms in Stax, {:.1f} ms to compile",
-                 stages.infos.size(), stages.sources.size(), stages.stax_seconds * 1e3,
-                 stages.host_seconds * 1e3);
+                 stages.kernels.size() + gpu_kernels, stages.sources.size() + gpu_kernels,
+                 stages.stax_seconds * 1e3, stages.host_seconds * 1e3);
       return out;
     } catch (const device::CudaError&) {
       throw;  // of this call: the next one may find memory again
@@ -373,8 +191,8 @@ std::vector<std::string> choices_in_words(const Stages& stages) {
   for (const auto* list : {&stages.choices, &stages.schedule.choices}) {
     for (const Choice& c : *list) lines.push_back(c.what + ": " + c.reason);
   }
-  for (const codegen::TileKernel& kernel : stages.tiles) {
-    for (const Choice& c : kernel.choices)
+  for (const GpuKernel& kernel : stages.gpu_kernels) {
+    for (const Choice& c : kernel.tile.choices)
       lines.push_back(fmt::format("{}: {}: {}", c.subject, c.what, c.reason));
   }
   for (const codegen::Kernel& kernel : stages.kernels) {
@@ -387,9 +205,16 @@ std::vector<std::string> choices_in_words(const Stages& stages) {
   return lines;
 }
 
+std::vector<codegen::KernelInfo> infos_of(const Stages& stages) {
+  std::vector<codegen::KernelInfo> infos;
+  for (const codegen::Kernel& kernel : stages.kernels) infos.push_back(kernel.info);
+  for (const GpuKernel& kernel : stages.gpu_kernels) infos.push_back(kernel.info);
+  return infos;
+}
+
 codegen::Plan plan_of(const Stages& stages) {
-  codegen::Plan plan = codegen::make_plan(stages.program, stages.schedule, stages.infos);
-  if (!stages.tiles.empty() || stages.target.starts_with("cuda")) plan.device = Target::Kind::cuda;
+  codegen::Plan plan = codegen::make_plan(stages.program, stages.schedule, infos_of(stages));
+  if (!stages.gpu_kernels.empty() || stages.target.starts_with("cuda")) plan.device = Target::Kind::cuda;
   return plan;
 }
 
@@ -406,9 +231,9 @@ std::string stage_text(const Stages& stages, std::string_view stage) {
     for (const codegen::Kernel& kernel : stages.kernels) text += kernel.str();
     return text;
   }
-  const bool cpu = stages.tiles.empty();
+  const bool cpu = stages.gpu_kernels.empty();
   if (stage == "triton" && !cpu) {
-    for (const std::string& source : stages.sources) text += source + "\n\n";
+    for (const GpuKernel& kernel : stages.gpu_kernels) text += kernel.source + "\n\n";
     return text;
   }
   if (stage == "cpp" && cpu) {

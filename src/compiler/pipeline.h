@@ -7,19 +7,14 @@
 
 #include "codegen/cpp/printer.h"
 #include "codegen/plan/plan.h"
-#include "codegen/tile/tile_kernel.h"
+#include "compiler/pipeline_gpu.h"
 #include "graph/graph.h"
 #include "lowering/lowering.h"
 #include "reference/executor.h"
 #include "runtime/host_compiler.h"
 #include "runtime/plan_executor.h"
-#include "runtime/triton_compiler.h"
 #include "schedule/schedule.h"
 #include "stax/error.h"
-
-namespace stax::tuning {
-class TunedKernel;
-}
 
 namespace stax::compiler {
 
@@ -46,13 +41,6 @@ struct PipelineOptions {
   bool tf32 = false;
 };
 
-/// What the first call will likely need of a kernel for a GPU.
-enum class FirstUse : uint8_t {
-  later,    // nothing: another form is launched
-  aligned,  // its variants for pointers that are multiples of 16, and
-  even,     // for sizes that are, too
-};
-
 /// What each stage made of one graph.
 struct Stages {
   graph::Graph captured;  // before the passes
@@ -61,16 +49,14 @@ struct Stages {
   std::vector<lowering::ResultView> results;  // parallel to the graph's outputs
   schedule::Schedule schedule;
   std::vector<Choice> choices;  // of lowering, that depend on sizes
-  std::vector<codegen::Kernel>
-      kernels;  // of the groups that are not external, one or several each, for a CPU
-  std::vector<codegen::TileKernel> tiles;  // the same for a GPU
-  std::vector<std::string> sources;        // one for each run of the host compiler
-  std::vector<codegen::KernelInfo> infos;  // parallel to kernels
-  std::vector<int32_t> source_of;          // parallel to kernels: position in sources
-  std::string target;                      // "cpu:x86-64-v4"
-  Device device;                           // what it runs on
-  std::vector<FirstUse> first;             // parallel to tiles
-  std::string fallback;  // why the program runs in the reference executor; empty: it does not
+  /// Of the groups that are not external, one or several each: one of the two has any.
+  std::vector<codegen::Kernel> kernels;  // for a CPU
+  std::vector<GpuKernel> gpu_kernels;
+  std::vector<std::string> sources;  // of `kernels`: one for each run of the host compiler
+  std::vector<int32_t> source_of;    // parallel to kernels: position in sources
+  std::string target;                // "cpu:x86-64-v4"
+  Device device;                     // what it runs on
+  std::string fallback;              // why the program runs in the reference executor; empty: it does not
   double stax_seconds = 0, host_seconds = 0;
 };
 
@@ -85,21 +71,12 @@ schedule::Target cpu_schedule_target();
 /// The compiler of the process, which all compiled functions share.
 runtime::HostCompiler& host_compiler();
 
-/// That of kernels for GPUs.
-runtime::TritonCompiler& triton_compiler();
+/// What plans run on, on the CPU.
+runtime::Machine host_machine();
 
 /// Passes, lowering, schedule, kernels and their sources. Nothing is compiled. Where a kernel cannot be
 /// decided or spelled, `fallback` says why; with `options.strict_native` it raises.
 Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& options);
-
-/// The kernels of a plan for a GPU, in its order; nothing is compiled.
-std::vector<std::shared_ptr<tuning::TunedKernel>> kernels_on_gpu(const Stages& stages,
-                                                                 const codegen::Plan& plan,
-                                                                 const std::string& tuning);
-
-/// Makes sure that the compilers have these programs' kernels for GPUs, so that build() finds them: all at
-/// the same time. Errors are left to build().
-void compile_ahead(std::span<Stages* const> programs);
 
 /// A program whose sizes only data determines cannot have kernels, without which it can only run operator by
 /// operator.
@@ -112,6 +89,9 @@ class NeedsKernels : public RuntimeError {
 /// `options` allow it, `stages.fallback` says why and the program runs in the reference executor.
 /// NeedsKernels where that cannot run it; CudaError where a GPU fails, or is short of memory.
 Executables build(Stages& stages, const PipelineOptions& options);
+
+/// How to call the kernels of either kind, in their order.
+std::vector<codegen::KernelInfo> infos_of(const Stages& stages);
 
 /// The plan with its kernels not loaded: for show.
 codegen::Plan plan_of(const Stages& stages);

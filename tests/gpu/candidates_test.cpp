@@ -49,7 +49,8 @@ class EachConfiguration {
   EachConfiguration(const compiler::TensorFunction& f, std::vector<Tensor> inputs)
       : inputs_(std::move(inputs)), captured_(compiler::trace_function(f, inputs_, {}, kCUDA)) {
     stages_ = compiler::run_stages(captured_.graph, *captured_.env, {.strict_native = true});
-    for (const codegen::TileKernel& tile : stages_.tiles) configurations_.push_back(configurations(tile));
+    for (const compiler::GpuKernel& kernel : stages_.gpu_kernels)
+      configurations_.push_back(configurations(kernel.tile));
     compile_all();
   }
 
@@ -89,21 +90,22 @@ class EachConfiguration {
   /// So that launches find their kernels in the cache.
   void compile_all() const {
     std::vector<runtime::TritonRequest> requests;
-    for (size_t k = 0; k < stages_.tiles.size(); ++k)
+    for (size_t k = 0; k < stages_.gpu_kernels.size(); ++k)
       for (const codegen::LaunchConfig& config : configurations_[k])
         requests.push_back(kernel(k, config)->request(runtime::CudaVariant::aligned));
     compiler::triton_compiler().compile(requests);
   }
   std::shared_ptr<runtime::CudaKernel> kernel(size_t k, const codegen::LaunchConfig& config) const {
-    return std::make_shared<runtime::CudaKernel>(compiler::triton_compiler(), stages_.tiles[k], config,
-                                                 stages_.sources[k], kDevice, nullptr);
+    const compiler::GpuKernel& made = stages_.gpu_kernels[k];
+    return std::make_shared<runtime::CudaKernel>(compiler::triton_compiler(), made.tile, config, made.source,
+                                                 kDevice, nullptr);
   }
   static const codegen::LaunchConfig& of(const std::vector<codegen::LaunchConfig>& list, size_t turn) {
     return list[turn % list.size()];
   }
   codegen::Plan plan(size_t turn) const {
     codegen::Plan plan = compiler::plan_of(stages_);
-    for (size_t k = 0; k < stages_.tiles.size(); ++k)
+    for (size_t k = 0; k < stages_.gpu_kernels.size(); ++k)
       plan.kernels[k].runner = kernel(k, of(configurations_[k], turn));
     return plan;
   }
