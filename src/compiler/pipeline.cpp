@@ -121,10 +121,8 @@ Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& opti
   stages.target = cpu   ? "cpu:" + device::cpu_target().name
                   : gpu ? cuda_target_name(stages.device.index)
                         : options.target;
-  stages.graph = graph::run_passes({ops::table(), env, evaluate_constants}, std::move(graph));
-  if (gpu)
-    stages.graph =
-        with_fused_products({ops::table(), env, evaluate_constants}, std::move(stages.graph), stages.device);
+  const graph::PassContext context{ops::table(), env, evaluate_constants, /*fuses_products=*/gpu};
+  stages.graph = graph::run_passes(context, std::move(graph));
   if (log::enabled(Channel::graph)) log::write(Channel::graph, "\n" + stages.graph.str());
   lowering::Lowered lowered =
       lowering::lower(ops::table(), stages.graph, env, cpu ? schedule::Target{} : target);

@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "graph/builder.h"
-#include "graph/passes/passes.h"
 #include "ops/table.h"
 #include "support/check.h"
 #include "support/log.h"
@@ -92,20 +91,7 @@ bool is_fixed(const codegen::PlanExternal& call) {
   return fixed(call.arguments[0].tensor()) && fixed(call.arguments[1].tensor());
 }
 
-bool has_products(const graph::Graph& graph) {
-  return std::ranges::any_of(graph.nodes, [](const graph::Node& node) {
-    return node.op != nullptr && is_product(node.op->schema.full_name());
-  });
-}
-
 }  // namespace
-
-graph::Graph with_fused_products(const graph::PassContext& context, graph::Graph graph, Device device) {
-  if (!has_products(graph) || !runtime::cublas_lt_problem(device.index).empty()) return graph;
-  graph = graph::fuse_products(context, graph);
-  graph::verify(graph);
-  return graph;
-}
 
 void set_products(codegen::Plan& plan, Device device, const PipelineOptions& options) {
   if (std::ranges::none_of(plan.externals, [](const auto& call) { return is_product(call.function); }))

@@ -8,10 +8,6 @@
 
 namespace stax::compiler {
 
-/// The graph with what follows its products joined to them, where cuBLASLt can be used for graphs on
-/// `device`; otherwise the graph itself.
-graph::Graph with_fused_products(const graph::PassContext& context, graph::Graph graph, Device device);
-
 /// Leaves the products of a plan for `device` to cuBLASLt; where there is none they stay CPU functions, which
 /// is warned of once.
 void set_products(codegen::Plan& plan, Device device, const PipelineOptions& options);

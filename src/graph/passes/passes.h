@@ -31,12 +31,12 @@ Graph gather_one_hot(const PassContext& context, const Graph& graph);
 ///   a = exp(x); b = exp(x); a + b  ->  a = exp(x); a + a
 Graph merge_common(const PassContext& context, const Graph& graph);
 
-/// For devices with a library that computes it: a product of matrices, the bias that is added to its rows,
-/// the tanh form of gelu, and the rounding to a half type become one call. Not one of passes().
-///   gelu(add(mm(a, b), bias), 'tanh')  ->  product_epilogue(a, b, bias, 'gelu_tanh')
-Graph fuse_products(const PassContext& context, const Graph& graph);
-
 /// Removes nodes that no output and no write-back needs. Inputs stay.
 Graph remove_dead(const PassContext& context, const Graph& graph);
+
+/// For devices with a library that computes it: a product of matrices, the bias that is added to its rows,
+/// the tanh form of gelu, and the rounding to a half type become one call.
+///   gelu(add(mm(a, b), bias), 'tanh')  ->  product_epilogue(a, b, bias, 'gelu_tanh')
+Graph fuse_products(const PassContext& context, const Graph& graph);
 
 }  // namespace stax::graph
