@@ -9,15 +9,15 @@
 #include "cli/commands.h"
 #include "device/cpu_info.h"
 #include "device/cuda_device.h"
+#include "kernels/cublas_lt.h"
 #include "kernels/onednn.h"
-#include "runtime/cublas_lt.h"
 #include "runtime/host_compiler.h"
-#include "runtime/python.h"
 #include "runtime/triton_compiler.h"
 #include "stax/cuda.h"
 #include "support/check.h"
 #include "support/file.h"
 #include "support/process.h"
+#include "support/python.h"
 
 namespace stax::cli {
 namespace {
@@ -138,12 +138,12 @@ void report_gpu() {
 
 /// What does products of matrices on GPUs.
 void report_products() {
-  const runtime::CublasLtLibrary& library = runtime::cublas_lt_library();
+  const kernels::CublasLtLibrary& library = kernels::cublas_lt_library();
   if (!library.problem.empty()) {
     line("cuBLASLt", library.problem);
     return line("", "products of matrices on GPUs run on the CPU without it");
   }
-  line("cuBLASLt", fmt::format("{} ({})", runtime::cublas_lt_version_text(library.version), library.path));
+  line("cuBLASLt", fmt::format("{} ({})", kernels::cublas_lt_version_text(library.version), library.path));
 }
 
 }  // namespace

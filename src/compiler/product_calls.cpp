@@ -14,7 +14,7 @@
 namespace stax::compiler {
 namespace {
 
-using runtime::Activation;
+using kernels::Activation;
 
 constexpr std::string_view kFused = "product_epilogue";
 
@@ -96,7 +96,7 @@ bool is_fixed(const codegen::PlanExternal& call) {
 void set_products(codegen::Plan& plan, Device device, const PipelineOptions& options) {
   if (std::ranges::none_of(plan.externals, [](const auto& call) { return is_product(call.function); }))
     return;
-  if (const std::string problem = runtime::cublas_lt_problem(device.index); !problem.empty()) {
+  if (const std::string problem = kernels::cublas_lt_problem(device.index); !problem.empty()) {
     static std::once_flag warned;
     std::call_once(warned, [&] {
       log::warn(fmt::format("products of matrices on a GPU run on the CPU, on copies: {}", problem));

@@ -14,12 +14,12 @@
 #include <thread>
 
 #include "device/cpu_info.h"
-#include "runtime/python.h"
 #include "runtime/triton_identity.h"
 #include "runtime/triton_workers.h"
 #include "support/check.h"
 #include "support/hash.h"
 #include "support/log.h"
+#include "support/python.h"
 
 namespace stax::runtime {
 namespace {

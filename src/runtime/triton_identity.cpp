@@ -7,11 +7,11 @@
 #include <cstdlib>
 #include <vector>
 
-#include "runtime/python.h"
 #include "support/atomic_file.h"
 #include "support/check.h"
 #include "support/file.h"
 #include "support/hash.h"
+#include "support/python.h"
 
 extern char** environ;
 

@@ -8,12 +8,12 @@
 #include <cstring>
 #include <mutex>
 
-#include "runtime/python.h"
 #include "runtime/worker_process.h"
 #include "schedule/memory_plan.h"
 #include "support/check.h"
 #include "support/file.h"
 #include "support/json.h"
+#include "support/python.h"
 
 namespace stax::runtime {
 namespace {

@@ -15,11 +15,11 @@
 
 namespace stax::tuning {
 
-using runtime::Activation;
-using runtime::CublasLtAnswer;
-using runtime::LibraryProduct;
-using runtime::ProductOperands;
-using runtime::ProductProblem;
+using kernels::Activation;
+using kernels::CublasLtAnswer;
+using kernels::LibraryProduct;
+using kernels::ProductOperands;
+using kernels::ProductProblem;
 
 namespace {
 
@@ -45,14 +45,14 @@ TensorView part(TensorView t, size_t dim, int64_t start, int64_t length) {
   return t;
 }
 
-Json to_json(const runtime::CublasLtAlgorithm& algorithm) {
+Json to_json(const kernels::CublasLtAlgorithm& algorithm) {
   Json words = Json::array();
   for (const uint64_t word : algorithm.data) words.push_back(fmt::format("{:x}", word));
   return words;
 }
 
-runtime::CublasLtAlgorithm algorithm_of(const Json& words) {
-  runtime::CublasLtAlgorithm out;
+kernels::CublasLtAlgorithm algorithm_of(const Json& words) {
+  kernels::CublasLtAlgorithm out;
   STAX_CHECK(words.as_array().size() == std::size(out.data), "a record of {} words", words.as_array().size());
   for (size_t k = 0; k < std::size(out.data); ++k)
     out.data[k] = std::stoull(words.as_array()[k].as_string(), nullptr, 16);
@@ -70,13 +70,13 @@ std::string TunedProduct::Way::str() const {
   const auto setting = [&](int32_t attribute) {
     int32_t value = -1;
     size_t written = 0;
-    (void)runtime::cublas_lt().cublasLtMatmulAlgoConfigGetAttribute(&answer.algorithm, attribute, &value,
+    (void)kernels::cublas_lt().cublasLtMatmulAlgoConfigGetAttribute(&answer.algorithm, attribute, &value,
                                                                     sizeof value, &written);
     return value;
   };
   return fmt::format("algorithm {} tile {} stages {} splits {}, {} bytes of workspace{}",
-                     setting(runtime::kCublasAlgorithmId), setting(runtime::kCublasTile),
-                     setting(runtime::kCublasStages), setting(runtime::kCublasSplits), answer.workspace_bytes,
+                     setting(kernels::kCublasAlgorithmId), setting(kernels::kCublasTile),
+                     setting(kernels::kCublasStages), setting(kernels::kCublasSplits), answer.workspace_bytes,
                      after ? ", then a kernel" : "");
 }
 
@@ -118,7 +118,7 @@ void TunedProduct::multiply(const TensorView& a, const TensorView& b, const Tens
     }
     return;
   }
-  const auto problem = runtime::problem_of(a, b, result, bias, options_.product);
+  const auto problem = kernels::problem_of(a, b, result, bias, options_.product);
   STAX_ASSERT(problem, "[product] cuBLASLt cannot read the matrices as they lie");
   const ProductOperands operands{a.data, b.data, bias != nullptr ? bias->data : nullptr, result.data};
   const Ready* last = last_.load(std::memory_order_acquire);
@@ -145,12 +145,12 @@ std::vector<TunedProduct::Way> TunedProduct::by_library(const ProductProblem& pr
 bool TunedProduct::takes_kernel(const ProductProblem& problem) const {
   if (!has_epilogue(problem) || !options_.make_epilogue || !problem.swapped) return false;
   // Kernels are made for results without gaps; parts of long ones have some.
-  const runtime::LibraryMatrix& to = problem.result;
+  const kernels::LibraryMatrix& to = problem.result;
   return to.leading == to.rows && (problem.batch == 1 || to.batch_stride == to.rows * to.columns);
 }
 
 std::shared_ptr<const ProductEpilogue> TunedProduct::epilogue(const ProductProblem& problem) const {
-  const runtime::LibraryMatrix& to = problem.result;
+  const kernels::LibraryMatrix& to = problem.result;
   return options_.make_epilogue(
       {problem.batch * to.columns, to.rows, problem.result_dtype, problem.bias, problem.activation});
 }
@@ -167,7 +167,7 @@ std::string TunedProduct::key(const ProductProblem& problem) const {
   facts.set("product", kRecordVersion);
   facts.set("problem", problem.str());
   facts.set("gpu", device::cuda_properties(device_).name);
-  facts.set("library", runtime::cublas_lt_library().version);
+  facts.set("library", kernels::cublas_lt_library().version);
   facts.set("measured", static_cast<int64_t>(kMeasured));
   return sha256_hex(facts.dump());
 }

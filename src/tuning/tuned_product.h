@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "kernels/external.h"
+#include "kernels/library_product.h"
 #include "runtime/code_cache.h"
-#include "runtime/library_product.h"
 
 namespace stax::tuning {
 
@@ -29,7 +29,7 @@ struct EpilogueShape {
   int64_t rows = 0, columns = 0;
   DType dtype = DType::float32;
   bool bias = false;
-  runtime::Activation activation = runtime::Activation::none;
+  kernels::Activation activation = kernels::Activation::none;
 };
 using MakeEpilogue = std::function<std::shared_ptr<const ProductEpilogue>(const EpilogueShape& shape)>;
 
@@ -40,7 +40,7 @@ struct TunedProductOptions {
   /// Sizes change from call to call: only the first problem is measured, others take the library's first
   /// answer where there is no record.
   bool changes = false;
-  runtime::ProductOptions product;
+  kernels::ProductOptions product;
   /// The longest dimension that the library is given; what is longer goes in parts.
   int64_t longest = int64_t{1} << 30;
   /// Makes kernels for what follows the product, to be compared with the library's, and for what the library
@@ -63,30 +63,30 @@ class TunedProduct final : public kernels::PreparedExternal {
  private:
   /// One way to do a problem.
   struct Way {
-    std::shared_ptr<const runtime::LibraryProduct> product;
-    runtime::CublasLtAnswer answer;
+    std::shared_ptr<const kernels::LibraryProduct> product;
+    kernels::CublasLtAnswer answer;
     std::shared_ptr<const ProductEpilogue> after;  // null: the library does everything
-    void run(const runtime::ProductOperands& operands) const;
+    void run(const kernels::ProductOperands& operands) const;
     std::string str() const;
   };
   struct Ready {
-    runtime::ProductProblem problem;
+    kernels::ProductProblem problem;
     Way way;
   };
 
   void multiply(const TensorView& a, const TensorView& b, const TensorView* bias,
                 const TensorView& result) const;
-  const Ready& ready(const runtime::ProductProblem& problem, const runtime::ProductOperands& operands) const;
-  Way choose(const runtime::ProductProblem& problem, const runtime::ProductOperands& operands) const;
-  std::optional<Way> recorded(const runtime::ProductProblem& problem, const std::string& key) const;
-  Way measured(const runtime::ProductProblem& problem, const runtime::ProductOperands& operands) const;
+  const Ready& ready(const kernels::ProductProblem& problem, const kernels::ProductOperands& operands) const;
+  Way choose(const kernels::ProductProblem& problem, const kernels::ProductOperands& operands) const;
+  std::optional<Way> recorded(const kernels::ProductProblem& problem, const std::string& key) const;
+  Way measured(const kernels::ProductProblem& problem, const kernels::ProductOperands& operands) const;
   /// The library's own ways, and those with a kernel after the product.
-  std::vector<Way> by_library(const runtime::ProductProblem& problem, int32_t most) const;
-  std::vector<Way> with_kernel(const runtime::ProductProblem& problem, int32_t most) const;
+  std::vector<Way> by_library(const kernels::ProductProblem& problem, int32_t most) const;
+  std::vector<Way> with_kernel(const kernels::ProductProblem& problem, int32_t most) const;
   /// Whether a kernel may do what follows the product.
-  bool takes_kernel(const runtime::ProductProblem& problem) const;
-  std::shared_ptr<const ProductEpilogue> epilogue(const runtime::ProductProblem& problem) const;
-  std::string key(const runtime::ProductProblem& problem) const;
+  bool takes_kernel(const kernels::ProductProblem& problem) const;
+  std::shared_ptr<const ProductEpilogue> epilogue(const kernels::ProductProblem& problem) const;
+  std::string key(const kernels::ProductProblem& problem) const;
 
   const runtime::CodeCache& cache_;
   int32_t device_;

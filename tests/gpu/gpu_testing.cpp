@@ -4,11 +4,11 @@
 
 #include <cstdlib>
 
-#include "runtime/python.h"
 #include "stax/error.h"
 #include "support/fake_cuda/fake_cuda.h"
 #include "support/file.h"
 #include "support/process.h"
+#include "support/python.h"
 
 namespace stax {
 namespace {
@@ -18,7 +18,7 @@ const std::string problem = [] {
   if (std::filesystem::exists("/dev/nvidiactl") || std::getenv("STAX_CUDA_DRIVER") != nullptr)
     return std::string();
   try {
-    const std::string python = runtime::find_python();
+    const std::string python = find_python();
     const ProcessResult result = run_process({python, "-c", "import triton, numpy"}, {});
     if (!result.ok()) return python + " has no Triton";
     setenv("FAKE_CUDA_PYTHON", python.c_str(), 1);

@@ -7,11 +7,11 @@
 #include <map>
 #include <mutex>
 
-#include "runtime/cublas_lt.h"
+#include "kernels/cublas_lt.h"
 
 namespace {
 
-using namespace stax::runtime;
+using namespace stax::kernels;
 
 struct Operation {
   int32_t compute_type, scale_type;

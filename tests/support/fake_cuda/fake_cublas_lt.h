@@ -1,5 +1,5 @@
 // What stands for cuBLASLt, in the same library as the driver (fake_cuda.h): the functions of
-// runtime/cublas_lt.h over host memory, by plain loops. Products need a workspace where a test asks for it.
+// kernels/cublas_lt.h over host memory, by plain loops. Products need a workspace where a test asks for it.
 // fake_cuda::use() makes Stax open it.
 #pragma once
 

@@ -12,10 +12,10 @@
 #include <set>
 #include <thread>
 
-#include "runtime/python.h"
 #include "stax/error.h"
 #include "support/file.h"
 #include "support/process.h"
+#include "support/python.h"
 
 namespace stax::runtime {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "device/cuda_device.h"
-#include "runtime/cublas_lt.h"
+#include "kernels/cublas_lt.h"
 #include "tensor/tensor_view.h"
 
-namespace stax::runtime {
+namespace stax::kernels {
 
 /// What is computed of each element of a product, and of the bias, before it is rounded.
 enum class Activation : uint8_t { none, relu, gelu_tanh };
@@ -93,4 +93,4 @@ class LibraryProduct {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace stax::runtime
+}  // namespace stax::kernels

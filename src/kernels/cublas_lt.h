@@ -9,7 +9,7 @@
 
 #include "device/cuda_driver.h"
 
-namespace stax::runtime {
+namespace stax::kernels {
 
 // The library's types. Handles are opaque.
 using CublasStatus = int32_t;
@@ -125,8 +125,8 @@ void check_cublas_lt(CublasStatus status, const char* call);
 /// folders only; no Python is started.
 std::vector<std::string> cublas_lt_of_python(const std::string& python);
 
-}  // namespace stax::runtime
+}  // namespace stax::kernels
 
 /// Calls a function of the library; RuntimeError where it fails.
 #define STAX_CUBLAS_LT(function, ...) \
-  ::stax::runtime::check_cublas_lt(::stax::runtime::cublas_lt().function(__VA_ARGS__), #function)
+  ::stax::kernels::check_cublas_lt(::stax::kernels::cublas_lt().function(__VA_ARGS__), #function)

@@ -1,4 +1,4 @@
-#include "runtime/library_product.h"
+#include "kernels/library_product.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,7 +7,7 @@
 #include "device/cuda_allocator.h"
 #include "support/check.h"
 
-namespace stax::runtime {
+namespace stax::kernels {
 
 /// Handles of the library, destroyed with their owner.
 template <class Handle, CublasStatus (*CublasLt::*destroy)(Handle)>
@@ -277,4 +277,4 @@ void LibraryProduct::run(const ProductOperands& operands, const CublasLtAnswer& 
   multiply(operands, answer, workspace.data());
 }
 
-}  // namespace stax::runtime
+}  // namespace stax::kernels

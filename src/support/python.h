@@ -1,10 +1,11 @@
-// The Python that works on generated GPU kernels, and the package stax_triton that it runs.
+// The Python of Stax: it works on generated GPU kernels by the package stax_triton, and has libraries of its
+// own.
 #pragma once
 
 #include <string>
 #include <vector>
 
-namespace stax::runtime {
+namespace stax {
 
 /// Path of the Python: `wanted`, else STAX_PYTHON, else that of the environment which `make setup` makes
 /// beside the sources, else python3 of PATH. RuntimeError saying what to do where there is none.
@@ -21,4 +22,4 @@ std::vector<std::string> python_environment(const std::string& package_folder);
 /// SHA-256 over the names and contents of the package's files, as the package computes it of itself.
 std::string python_package_hash(const std::string& package_folder);
 
-}  // namespace stax::runtime
+}  // namespace stax

@@ -1,4 +1,4 @@
-#include "runtime/cublas_lt.h"
+#include "kernels/cublas_lt.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -10,11 +10,11 @@
 #include <mutex>
 
 #include "device/cuda_device.h"
-#include "runtime/python.h"
 #include "support/check.h"
+#include "support/python.h"
 #include "support/symbols.h"
 
-namespace stax::runtime {
+namespace stax::kernels {
 namespace {
 
 namespace fs = std::filesystem;
@@ -189,4 +189,4 @@ void check_cublas_lt(CublasStatus status, const char* call) {
       fmt::format("{} fails: {} (error {})", call, text != nullptr ? text : "unknown", status));
 }
 
-}  // namespace stax::runtime
+}  // namespace stax::kernels

@@ -1,4 +1,4 @@
-#include "runtime/python.h"
+#include "support/python.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,7 +15,7 @@
 #define STAX_DATA_FOLDER ""
 #endif
 
-namespace stax::runtime {
+namespace stax {
 
 namespace fs = std::filesystem;
 
@@ -86,4 +86,4 @@ std::string python_package_hash(const std::string& package_folder) {
   return sha256_hex(text);
 }
 
-}  // namespace stax::runtime
+}  // namespace stax

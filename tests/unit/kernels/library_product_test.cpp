@@ -1,5 +1,5 @@
 // How products are put to cuBLASLt, over a stand-in for it that honours what it is given.
-#include "runtime/library_product.h"
+#include "kernels/library_product.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include "support/file.h"
 #include "tensor/storage.h"
 
-namespace stax::runtime {
+namespace stax::kernels {
 namespace {
 
 using testing::HasSubstr;
@@ -255,4 +255,4 @@ TEST(CublasLt, IsFoundInThePackagesOfAPython) {
 }
 
 }  // namespace
-}  // namespace stax::runtime
+}  // namespace stax::kernels
