@@ -4,6 +4,7 @@
 #include <array>
 #include <mutex>
 
+#include "graph/activation.h"
 #include "graph/builder.h"
 #include "ops/table.h"
 #include "support/check.h"
@@ -14,21 +15,11 @@
 namespace stax::compiler {
 namespace {
 
-using kernels::Activation;
+using graph::ProductKind;
 
-constexpr std::string_view kFused = "product_epilogue";
-
-bool is_product(std::string_view function) {
-  constexpr std::array<std::string_view, 5> kProducts = {"mm", "mm.dtype", "bmm", "bmm.dtype", kFused};
-  return std::ranges::find(kProducts, function) != kProducts.end();
-}
-
-Activation activation_named(const std::string& name) {
-  constexpr std::array<std::pair<std::string_view, Activation>, 3> kNames = {
-      {{"none", Activation::none}, {"relu", Activation::relu}, {"gelu_tanh", Activation::gelu_tanh}}};
-  const auto at = std::ranges::find(kNames, name, &std::pair<std::string_view, Activation>::first);
-  STAX_ASSERT(at != kNames.end(), "[product] no activation is called '{}'", name);
-  return at->second;
+ProductKind product_kind(const codegen::PlanExternal& call) {
+  const graph::Op* op = ops::table().find(call.function);
+  return op != nullptr ? op->product : ProductKind::none;
 }
 
 /// A generated kernel over one matrix, which it changes in place.
@@ -37,14 +28,17 @@ class EpilogueKernel final : public tuning::ProductEpilogue {
   EpilogueKernel(const tuning::EpilogueShape& shape, Device device, const PipelineOptions& options);
 
   void run(void* result, const void* bias) const override {
-    std::vector<void*> buffers;
-    for (const Role role : roles_) buffers.push_back(role == Role::bias ? const_cast<void*>(bias) : result);
+    std::array<void*, kMostRoles> buffers{};
+    for (size_t k = 0; k < roles_.size(); ++k)
+      buffers[k] = roles_[k] == Role::bias ? const_cast<void*>(bias) : result;
     codegen::KernelStatus status;
-    kernel_->run({buffers, {}, &status, {}, extents_, [](Expr e) { return e.value(); }});
+    kernel_->run(
+        {{buffers.data(), roles_.size()}, {}, &status, {}, extents_, [](Expr e) { return e.value(); }});
   }
 
  private:
   enum class Role : uint8_t { matrix, bias };
+  static constexpr size_t kMostRoles = 3;  // the matrix as it was, the bias, and the matrix as it becomes
   std::shared_ptr<tuning::TunedKernel> kernel_;
   std::vector<Role> roles_;  // of the kernel's buffers
   std::vector<long> extents_;
@@ -61,8 +55,12 @@ graph::Graph epilogue_graph(const tuning::EpilogueShape& shape, Device device, S
     graph.inputs.push_back(bias.value().node);
     value = value + bias;
   }
-  if (shape.activation == Activation::relu) value = b.call("relu", {value});
-  if (shape.activation == Activation::gelu_tanh) value = b.call("gelu", {value, "tanh"});
+  const graph::ActivationRow& row = graph::row_of(shape.activation);
+  if (!row.op.empty()) {
+    std::vector<graph::VarArg> arguments = {value};
+    if (!row.mode.empty()) arguments.emplace_back(std::string(row.mode));
+    value = b.call_all(row.op, std::move(arguments))[0];
+  }
   graph.outputs = {{value.value(), -1}};
   return graph;
 }
@@ -80,6 +78,7 @@ EpilogueKernel::EpilogueKernel(const tuning::EpilogueShape& shape, Device device
     STAX_ASSERT(bias || id == plan.inputs[0] || id == plan.outputs[0], "[product] an epilogue reads more");
     roles_.push_back(bias ? Role::bias : Role::matrix);
   }
+  STAX_ASSERT(roles_.size() <= kMostRoles, "[product] an epilogue of {} buffers", roles_.size());
   for (const Expr e : plan.kernels[0].info.extents) extents_.push_back(e.value());
 }
 
@@ -94,8 +93,8 @@ bool is_fixed(const codegen::PlanExternal& call) {
 }  // namespace
 
 void set_products(codegen::Plan& plan, Device device, const PipelineOptions& options) {
-  if (std::ranges::none_of(plan.externals, [](const auto& call) { return is_product(call.function); }))
-    return;
+  const auto is_product = [](const auto& call) { return product_kind(call) != ProductKind::none; };
+  if (std::ranges::none_of(plan.externals, is_product)) return;
   if (const std::string problem = kernels::cublas_lt_problem(device.index); !problem.empty()) {
     static std::once_flag warned;
     std::call_once(warned, [&] {
@@ -104,12 +103,13 @@ void set_products(codegen::Plan& plan, Device device, const PipelineOptions& opt
     return;
   }
   for (codegen::PlanExternal& call : plan.externals) {
-    if (!is_product(call.function)) continue;
+    const ProductKind kind = product_kind(call);
+    if (kind == ProductKind::none) continue;
     tuning::TunedProductOptions how{.strategy = options.tuning};
     how.changes = !is_fixed(call);
     how.product.tf32 = options.tf32;
-    if (call.function == kFused) {
-      how.product.activation = activation_named(call.arguments[3].string());
+    if (kind == ProductKind::joined) {
+      how.product.activation = graph::activation_named(call.arguments[3].string());
       how.make_epilogue = [device, options](const tuning::EpilogueShape& shape) {
         return std::make_shared<const EpilogueKernel>(shape, device, options);
       };

@@ -78,6 +78,13 @@ using LayoutRule = std::vector<Expr> (*)(const TensorMeta& tensor);
 /// kData: gives sizes their values, so it is kept where nothing else uses its results.
 enum Effects : uint8_t { kPure = 0, kRandom = 1, kData = 2 };
 
+/// Which operators a library of matrix products does on a GPU. The first two arguments are the factors.
+enum class ProductKind : uint8_t {
+  none,
+  plain,   // the product of matrices, or of batches of them
+  joined,  // with what follows it: a bias and an activation, the third and the fourth argument
+};
+
 struct Op {
   std::string_view schema_text;
   OpClass op_class = OpClass::pointwise;
@@ -93,6 +100,7 @@ struct Op {
   uint8_t effects = kPure;
   bool in_place_variant = false;  // a method `name_` exists: the operator, then copy_ into self
 
+  ProductKind product = ProductKind::none;
   bool internal = false;  // a part of other rows' decompositions: no public function or method
 
   Schema schema;  // parsed from schema_text when the table is built

@@ -182,11 +182,32 @@ std::string cublas_lt_problem(int32_t device) {
 }
 
 void check_cublas_lt(CublasStatus status, const char* call) {
-  if (status == kCublasSuccess) [[likely]]
+  if (status == CublasStatus::success) [[likely]]
     return;
   const char* text = cublas_lt().cublasLtGetStatusString(status);
-  throw_runtime_error(
-      fmt::format("{} fails: {} (error {})", call, text != nullptr ? text : "unknown", status));
+  throw_runtime_error(fmt::format("{} fails: {} (error {})", call, text != nullptr ? text : "unknown",
+                                  static_cast<int32_t>(status)));
+}
+
+void set_attribute_bytes(CublasLtOperation operation, int32_t attribute, const void* value, size_t bytes) {
+  STAX_CUBLAS_LT(cublasLtMatmulDescSetAttribute, operation, attribute, value, bytes);
+}
+
+void set_attribute_bytes(CublasLtLayout layout, int32_t attribute, const void* value, size_t bytes) {
+  STAX_CUBLAS_LT(cublasLtMatrixLayoutSetAttribute, layout, attribute, value, bytes);
+}
+
+void set_attribute_bytes(CublasLtPreference preference, int32_t attribute, const void* value, size_t bytes) {
+  STAX_CUBLAS_LT(cublasLtMatmulPreferenceSetAttribute, preference, attribute, value, bytes);
+}
+
+std::optional<int32_t> setting_of(const CublasLtAlgorithm& algorithm,
+                                  CublasAttribute<CublasLtAlgorithm, int32_t> attribute) {
+  int32_t value = 0;
+  size_t written = 0;
+  const CublasStatus status = cublas_lt().cublasLtMatmulAlgoConfigGetAttribute(
+      &algorithm, attribute.number, &value, sizeof value, &written);
+  return status == CublasStatus::success ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace stax::kernels

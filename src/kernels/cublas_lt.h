@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "device/cuda_driver.h"
@@ -12,11 +14,35 @@
 namespace stax::kernels {
 
 // The library's types. Handles are opaque.
-using CublasStatus = int32_t;
 using CublasLtHandle = struct CublasLtHandleStruct*;
 using CublasLtOperation = struct CublasLtOperationStruct*;
 using CublasLtLayout = struct CublasLtLayoutStruct*;
 using CublasLtPreference = struct CublasLtPreferenceStruct*;
+
+// Its numbers, as far as Stax uses them.
+enum class CublasStatus : int32_t {
+  success = 0,
+  allocation_failed = 3,
+  invalid_value = 7,
+  not_supported = 15
+};
+/// Of the elements of a matrix, and of scale factors.
+enum class CublasType : int32_t { float32 = 0, float64 = 1, float16 = 2, bfloat16 = 14 };
+/// What products are added up in; tf32 rounds the operands to 10 bits of mantissa.
+enum class CublasCompute : int32_t { float32 = 68, float64 = 70, tf32 = 77 };
+/// A matrix is read as it lies, column by column, or transposed.
+enum class CublasTranspose : int32_t { as_it_lies = 0, transposed = 1 };
+/// What is computed of a product: sums of bits.
+enum class CublasEpilogue : int32_t {
+  none = 1,
+  relu = 2,
+  bias = 4,
+  relu_bias = 6,
+  gelu = 32,
+  gelu_bias = 36
+};
+/// How parts of a sum that was split are added up: bits.
+enum class CublasReduction : uint32_t { in_compute_type = 2 };
 
 /// An algorithm with its settings: bytes that mean the same to every process with the same library.
 struct CublasLtAlgorithm {
@@ -28,7 +54,7 @@ struct CublasLtAlgorithm {
 struct CublasLtAnswer {
   CublasLtAlgorithm algorithm;
   size_t workspace_bytes = 0;
-  CublasStatus status = 0;
+  CublasStatus status = CublasStatus::success;
   float waves = 0;
   int32_t reserved[4] = {};
 };
@@ -36,12 +62,13 @@ struct CublasLtAnswer {
 /// The functions that Stax calls, by the names that the library exports, with their parameters.
 #define STAX_CUBLAS_LT_FUNCTIONS(X)                                                                      \
   X(cublasLtCreate, (CublasLtHandle * handle))                                                           \
-  X(cublasLtMatmulDescCreate, (CublasLtOperation * operation, int32_t compute_type, int32_t scale_type)) \
+  X(cublasLtMatmulDescCreate,                                                                            \
+    (CublasLtOperation * operation, CublasCompute compute_type, CublasType scale_type))                  \
   X(cublasLtMatmulDescDestroy, (CublasLtOperation operation))                                            \
   X(cublasLtMatmulDescSetAttribute,                                                                      \
     (CublasLtOperation operation, int32_t attribute, const void* value, size_t bytes))                   \
   X(cublasLtMatrixLayoutCreate,                                                                          \
-    (CublasLtLayout * layout, int32_t type, uint64_t rows, uint64_t columns, int64_t leading))           \
+    (CublasLtLayout * layout, CublasType type, uint64_t rows, uint64_t columns, int64_t leading))        \
   X(cublasLtMatrixLayoutDestroy, (CublasLtLayout layout))                                                \
   X(cublasLtMatrixLayoutSetAttribute,                                                                    \
     (CublasLtLayout layout, int32_t attribute, const void* value, size_t bytes))                         \
@@ -73,27 +100,23 @@ struct CublasLt {
   const char* (*cublasLtGetStatusString)(CublasStatus) = nullptr;
 };
 
-inline constexpr CublasStatus kCublasSuccess = 0, kCublasAllocationFailed = 3, kCublasInvalidValue = 7,
-                              kCublasNotSupported = 15;
-
-// Types of elements, and of what is computed in.
-inline constexpr int32_t kCublasFloat32 = 0, kCublasFloat64 = 1, kCublasFloat16 = 2, kCublasBFloat16 = 14;
-inline constexpr int32_t kCublasCompute32 = 68, kCublasCompute64 = 70, kCublasComputeTF32 = 77;
-
-// Attributes of an operation, and values of them. A matrix is read as it lies, column by column, or
-// transposed.
-inline constexpr int32_t kCublasTransposeA = 3, kCublasTransposeB = 4, kCublasEpilogue = 7,
-                         kCublasBiasPointer = 8, kCublasBiasType = 26;
-inline constexpr int32_t kCublasAsItLies = 0, kCublasTransposed = 1;
-inline constexpr int32_t kCublasEpilogueNone = 1, kCublasEpilogueRelu = 2, kCublasEpilogueBias = 4,
-                         kCublasEpilogueGelu = 32;  // several: their sum
-
-// Attributes of a layout, of a preference, and of an algorithm.
-inline constexpr int32_t kCublasBatchCount = 5, kCublasBatchStride = 6;
-inline constexpr int32_t kCublasWorkspaceBytes = 1, kCublasReductions = 3, kCublasAlignmentA = 5,
-                         kCublasAlignmentB = 6, kCublasAlignmentC = 7, kCublasAlignmentD = 8;
-inline constexpr uint32_t kCublasInComputeType = 2;  // of kCublasReductions
-inline constexpr int32_t kCublasAlgorithmId = 0, kCublasTile = 1, kCublasSplits = 2, kCublasStages = 6;
+/// The number of an attribute of a `Handle`, whose value is a T.
+template <class Handle, class T>
+struct CublasAttribute {
+  int32_t number;
+};
+inline constexpr CublasAttribute<CublasLtOperation, CublasTranspose> kTransposeA{3}, kTransposeB{4};
+inline constexpr CublasAttribute<CublasLtOperation, CublasEpilogue> kEpilogue{7};
+inline constexpr CublasAttribute<CublasLtOperation, const void*> kBiasPointer{8};
+inline constexpr CublasAttribute<CublasLtOperation, CublasType> kBiasType{26};
+inline constexpr CublasAttribute<CublasLtLayout, int32_t> kBatchCount{5};
+inline constexpr CublasAttribute<CublasLtLayout, int64_t> kBatchStride{6};  // in elements
+inline constexpr CublasAttribute<CublasLtPreference, uint64_t> kMostWorkspaceBytes{1};
+inline constexpr CublasAttribute<CublasLtPreference, CublasReduction> kReductions{3};
+inline constexpr CublasAttribute<CublasLtPreference, uint32_t> kAlignmentA{5}, kAlignmentB{6}, kAlignmentC{7},
+    kAlignmentD{8};  // in bytes
+inline constexpr CublasAttribute<CublasLtAlgorithm, int32_t> kAlgorithmId{0}, kTile{1}, kSplits{2},
+    kStages{6};
 
 /// The library as it was found.
 struct CublasLtLibrary {
@@ -120,6 +143,19 @@ std::string cublas_lt_problem(int32_t device);
 
 /// RuntimeError with the call's name and the library's words unless `status` is success.
 void check_cublas_lt(CublasStatus status, const char* call);
+
+// What the library is given of an attribute: use set_attribute().
+void set_attribute_bytes(CublasLtOperation operation, int32_t attribute, const void* value, size_t bytes);
+void set_attribute_bytes(CublasLtLayout layout, int32_t attribute, const void* value, size_t bytes);
+void set_attribute_bytes(CublasLtPreference preference, int32_t attribute, const void* value, size_t bytes);
+/// Sets an attribute; RuntimeError where the library refuses.
+template <class Handle, class T>
+void set_attribute(Handle handle, CublasAttribute<Handle, T> attribute, std::type_identity_t<T> value) {
+  set_attribute_bytes(handle, attribute.number, &value, sizeof value);
+}
+/// A setting of an algorithm; nothing where it has none.
+std::optional<int32_t> setting_of(const CublasLtAlgorithm& algorithm,
+                                  CublasAttribute<CublasLtAlgorithm, int32_t> attribute);
 
 /// Files of the library in the packages that the Python at `python` has: newest versions first. Looks at
 /// folders only; no Python is started.

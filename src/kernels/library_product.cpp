@@ -30,13 +30,15 @@ namespace {
 /// How the library names a dtype, and what it computes in.
 struct LibraryType {
   DType dtype;
-  int32_t element, compute, scale;
+  CublasType element;
+  CublasCompute compute;
+  CublasType scale;
 };
 constexpr LibraryType kTypes[] = {
-    {DType::float32, kCublasFloat32, kCublasCompute32, kCublasFloat32},
-    {DType::float64, kCublasFloat64, kCublasCompute64, kCublasFloat64},
-    {DType::float16, kCublasFloat16, kCublasCompute32, kCublasFloat32},
-    {DType::bfloat16, kCublasBFloat16, kCublasCompute32, kCublasFloat32},
+    {DType::float32, CublasType::float32, CublasCompute::float32, CublasType::float32},
+    {DType::float64, CublasType::float64, CublasCompute::float64, CublasType::float64},
+    {DType::float16, CublasType::float16, CublasCompute::float32, CublasType::float32},
+    {DType::bfloat16, CublasType::bfloat16, CublasCompute::float32, CublasType::float32},
 };
 
 const LibraryType* find_type(DType dtype) {
@@ -95,31 +97,24 @@ std::optional<LibraryMatrix> factor(const TensorView& t, bool swapped) {
   return out;
 }
 
-template <class T>
-void set_operation(const LibraryOperation& operation, int32_t attribute, T value) {
-  STAX_CUBLAS_LT(cublasLtMatmulDescSetAttribute, operation.handle, attribute, &value, sizeof value);
-}
-
-template <class T>
-void set_preference(const LibraryPreference& preference, int32_t attribute, T value) {
-  STAX_CUBLAS_LT(cublasLtMatmulPreferenceSetAttribute, preference.handle, attribute, &value, sizeof value);
-}
-
 void make_layout(LibraryLayout& layout, const LibraryMatrix& m, DType dtype, int64_t batch) {
   STAX_CUBLAS_LT(cublasLtMatrixLayoutCreate, &layout.handle, type_of(dtype).element,
                  static_cast<uint64_t>(m.rows), static_cast<uint64_t>(m.columns), m.leading);
   if (batch == 1) return;
-  const auto count = static_cast<int32_t>(batch);
-  STAX_CUBLAS_LT(cublasLtMatrixLayoutSetAttribute, layout.handle, kCublasBatchCount, &count, sizeof count);
-  STAX_CUBLAS_LT(cublasLtMatrixLayoutSetAttribute, layout.handle, kCublasBatchStride, &m.batch_stride,
-                 sizeof m.batch_stride);
+  set_attribute(layout.handle, kBatchCount, static_cast<int32_t>(batch));
+  set_attribute(layout.handle, kBatchStride, m.batch_stride);
 }
 
-int32_t epilogue_of(const ProductProblem& problem) {
-  constexpr int32_t kActivations[] = {0, kCublasEpilogueRelu, kCublasEpilogueGelu};
-  const int32_t parts =
-      kActivations[static_cast<size_t>(problem.activation)] + (problem.bias ? kCublasEpilogueBias : 0);
-  return parts == 0 ? kCublasEpilogueNone : parts;
+CublasEpilogue epilogue_of(const ProductProblem& problem) {
+  switch (problem.activation) {
+    case Activation::none:
+      return problem.bias ? CublasEpilogue::bias : CublasEpilogue::none;
+    case Activation::relu:
+      return problem.bias ? CublasEpilogue::relu_bias : CublasEpilogue::relu;
+    case Activation::gelu_tanh:
+      return problem.bias ? CublasEpilogue::gelu_bias : CublasEpilogue::gelu;
+  }
+  return CublasEpilogue::none;
 }
 
 std::string matrix_text(const LibraryMatrix& m) {
@@ -130,19 +125,20 @@ std::string matrix_text(const LibraryMatrix& m) {
 /// Memory of a device's allocator for the length of a call.
 class Workspace {
  public:
-  Workspace(int32_t device, size_t bytes)
-      : allocator_(device::CudaAllocator::of(device)), bytes_(static_cast<int64_t>(bytes)) {
-    if (bytes > 0) data_ = allocator_.allocate(bytes_);
+  Workspace(int32_t device, size_t bytes) : bytes_(static_cast<int64_t>(bytes)) {
+    if (bytes == 0) return;
+    allocator_ = &device::CudaAllocator::of(device);
+    data_ = allocator_->allocate(bytes_);
   }
   ~Workspace() {
-    if (data_ != nullptr) allocator_.deallocate(data_, bytes_);
+    if (data_ != nullptr) allocator_->deallocate(data_, bytes_);
   }
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
   void* data() const { return data_; }
 
  private:
-  device::CudaAllocator& allocator_;
+  device::CudaAllocator* allocator_ = nullptr;
   int64_t bytes_;
   void* data_ = nullptr;
 };
@@ -154,11 +150,27 @@ bool library_multiplies(DType dtype) {
 }
 
 std::string ProductProblem::str() const {
-  constexpr std::string_view kActivations[] = {"", " relu", " gelu"};
   return fmt::format("{} {}: {} of {} [{}] * [{}] = [{}]{}{}", name(dtype), name(result_dtype), batch,
                      tf32 ? "tf32" : "full", matrix_text(first), matrix_text(second), matrix_text(result),
                      bias ? fmt::format(" bias {} align {}", name(bias_dtype), bias_alignment) : "",
-                     kActivations[static_cast<size_t>(activation)]);
+                     activation == Activation::none ? "" : fmt::format(" {}", graph::name(activation)));
+}
+
+size_t ProductProblemHash::operator()(const ProductProblem& p) const {
+  uint64_t hash = 0;
+  const auto add = [&](auto value) {
+    hash = (hash ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
+  };
+  for (const DType dtype : {p.dtype, p.result_dtype, p.bias_dtype}) add(dtype);
+  for (const LibraryMatrix* m : {&p.first, &p.second, &p.result}) {
+    for (const int64_t number : {m->rows, m->columns, m->leading, m->batch_stride}) add(number);
+    add(m->alignment * 2 + m->transposed);
+  }
+  add(p.batch);
+  add(p.activation);
+  add(p.bias_alignment * 8 + p.tf32 * 4 + p.bias * 2 + p.swapped);
+  return hash;
 }
 
 std::optional<ProductProblem> problem_of(const TensorView& a, const TensorView& b, const TensorView& result,
@@ -191,37 +203,43 @@ struct LibraryProduct::State {
   LibraryOperation operation;
   LibraryLayout first, second, result;
   LibraryPreference preference;
-  std::mutex bias;  // its address is a part of `operation`
+  std::mutex bias_mutex;
+  const void* bias = nullptr;  // its address is a part of `operation`
 };
 
 LibraryProduct::LibraryProduct(const ProductProblem& problem, int32_t device)
-    : problem_(problem), device_(device), state_(std::make_unique<State>()) {
+    : problem_(problem),
+      device_(device),
+      handle_(cublas_lt_handle(device)),
+      state_(std::make_unique<State>()) {
   const LibraryType& type = type_of(problem.dtype);
   State& s = *state_;
   STAX_CUBLAS_LT(cublasLtMatmulDescCreate, &s.operation.handle,
-                 problem.tf32 ? kCublasComputeTF32 : type.compute, type.scale);
-  const auto transposed = [](const LibraryMatrix& m) {
-    return m.transposed ? kCublasTransposed : kCublasAsItLies;
+                 problem.tf32 ? CublasCompute::tf32 : type.compute, type.scale);
+  const auto transpose = [](const LibraryMatrix& m) {
+    return m.transposed ? CublasTranspose::transposed : CublasTranspose::as_it_lies;
   };
-  set_operation(s.operation, kCublasTransposeA, transposed(problem.first));
-  set_operation(s.operation, kCublasTransposeB, transposed(problem.second));
-  set_operation(s.operation, kCublasEpilogue, epilogue_of(problem));
+  set_attribute(s.operation.handle, kTransposeA, transpose(problem.first));
+  set_attribute(s.operation.handle, kTransposeB, transpose(problem.second));
+  set_attribute(s.operation.handle, kEpilogue, epilogue_of(problem));
   if (problem.bias) {
-    set_operation(s.operation, kCublasBiasType, type_of(problem.bias_dtype).element);
+    set_attribute(s.operation.handle, kBiasType, type_of(problem.bias_dtype).element);
     // The library reads the alignment off the address.
-    set_operation(s.operation, kCublasBiasPointer, static_cast<uint64_t>(problem.bias_alignment));
+    s.bias = reinterpret_cast<const void*>(static_cast<uintptr_t>(problem.bias_alignment));
+    set_attribute(s.operation.handle, kBiasPointer, s.bias);
   }
   make_layout(s.first, problem.first, problem.dtype, problem.batch);
   make_layout(s.second, problem.second, problem.dtype, problem.batch);
   make_layout(s.result, problem.result, problem.result_dtype, problem.batch);
   STAX_CUBLAS_LT(cublasLtMatmulPreferenceCreate, &s.preference.handle);
-  set_preference(s.preference, kCublasWorkspaceBytes, kMostWorkspace);
-  set_preference(s.preference, kCublasAlignmentA, static_cast<uint32_t>(problem.first.alignment));
-  set_preference(s.preference, kCublasAlignmentB, static_cast<uint32_t>(problem.second.alignment));
-  set_preference(s.preference, kCublasAlignmentC, static_cast<uint32_t>(problem.result.alignment));
-  set_preference(s.preference, kCublasAlignmentD, static_cast<uint32_t>(problem.result.alignment));
+  const CublasLtPreference preference = s.preference.handle;
+  set_attribute(preference, kMostWorkspaceBytes, kMostWorkspace);
+  set_attribute(preference, kAlignmentA, static_cast<uint32_t>(problem.first.alignment));
+  set_attribute(preference, kAlignmentB, static_cast<uint32_t>(problem.second.alignment));
+  set_attribute(preference, kAlignmentC, static_cast<uint32_t>(problem.result.alignment));
+  set_attribute(preference, kAlignmentD, static_cast<uint32_t>(problem.result.alignment));
   // Parts of a sum in k are added up as they were computed, not in a half type.
-  if (is_half(problem.result_dtype)) set_preference(s.preference, kCublasReductions, kCublasInComputeType);
+  if (is_half(problem.result_dtype)) set_attribute(preference, kReductions, CublasReduction::in_compute_type);
 }
 
 LibraryProduct::~LibraryProduct() = default;
@@ -231,24 +249,26 @@ std::vector<CublasLtAnswer> LibraryProduct::answers(int32_t most) const {
   std::vector<CublasLtAnswer> out(static_cast<size_t>(most));
   int32_t count = 0;
   const CublasStatus status = cublas_lt().cublasLtMatmulAlgoGetHeuristic(
-      cublas_lt_handle(device_), s.operation.handle, s.first.handle, s.second.handle, s.result.handle,
-      s.result.handle, s.preference.handle, most, out.data(), &count);
-  out.resize(status == kCublasSuccess ? static_cast<size_t>(count) : 0);
+      handle_, s.operation.handle, s.first.handle, s.second.handle, s.result.handle, s.result.handle,
+      s.preference.handle, most, out.data(), &count);
+  out.resize(status == CublasStatus::success ? static_cast<size_t>(count) : 0);
   std::erase_if(out, [](const CublasLtAnswer& a) {
-    return a.status != kCublasSuccess || a.workspace_bytes > kMostWorkspace;
+    return a.status != CublasStatus::success || a.workspace_bytes > kMostWorkspace;
   });
   STAX_RUNTIME_CHECK(!out.empty(), "cuBLASLt {} has no algorithm for the product {} (status {})",
-                     cublas_lt_version_text(cublas_lt_library().version), problem_.str(), status);
+                     cublas_lt_version_text(cublas_lt_library().version), problem_.str(),
+                     static_cast<int32_t>(status));
   return out;
 }
 
 std::optional<CublasLtAnswer> LibraryProduct::check(const CublasLtAlgorithm& algorithm) const {
   const State& s = *state_;
   CublasLtAnswer answer;
-  const CublasStatus status = cublas_lt().cublasLtMatmulAlgoCheck(
-      cublas_lt_handle(device_), s.operation.handle, s.first.handle, s.second.handle, s.result.handle,
-      s.result.handle, &algorithm, &answer);
-  if (status != kCublasSuccess || answer.status != kCublasSuccess || answer.workspace_bytes > kMostWorkspace)
+  const CublasStatus status =
+      cublas_lt().cublasLtMatmulAlgoCheck(handle_, s.operation.handle, s.first.handle, s.second.handle,
+                                          s.result.handle, s.result.handle, &algorithm, &answer);
+  constexpr CublasStatus kSuccess = CublasStatus::success;
+  if (status != kSuccess || answer.status != kSuccess || answer.workspace_bytes > kMostWorkspace)
     return std::nullopt;
   answer.algorithm = algorithm;
   return answer;
@@ -262,8 +282,8 @@ void LibraryProduct::multiply(const ProductOperands& o, const CublasLtAnswer& an
   const void* zero = wide ? static_cast<const void*>(&kWideZero) : &kZero;
   const State& s = *state_;
   const void *first = problem_.swapped ? o.b : o.a, *second = problem_.swapped ? o.a : o.b;
-  STAX_CUBLAS_LT(cublasLtMatmul, cublas_lt_handle(device_), s.operation.handle, one, first, s.first.handle,
-                 second, s.second.handle, zero, o.result, s.result.handle, o.result, s.result.handle,
+  STAX_CUBLAS_LT(cublasLtMatmul, handle_, s.operation.handle, one, first, s.first.handle, second,
+                 s.second.handle, zero, o.result, s.result.handle, o.result, s.result.handle,
                  &answer.algorithm, workspace, answer.workspace_bytes,
                  device::current_cuda_stream(device_).handle);
 }
@@ -272,8 +292,12 @@ void LibraryProduct::run(const ProductOperands& operands, const CublasLtAnswer& 
   device::use_cuda_device(device_);
   const Workspace workspace(device_, answer.workspace_bytes);
   if (!problem_.bias) return multiply(operands, answer, workspace.data());
-  const std::lock_guard lock(state_->bias);
-  set_operation(state_->operation, kCublasBiasPointer, operands.bias);
+  State& s = *state_;
+  const std::lock_guard lock(s.bias_mutex);
+  if (s.bias != operands.bias) {
+    set_attribute(s.operation.handle, kBiasPointer, operands.bias);
+    s.bias = operands.bias;
+  }
   multiply(operands, answer, workspace.data());
 }
 

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "device/cuda_device.h"
+#include "graph/activation.h"
 #include "kernels/cublas_lt.h"
 #include "tensor/tensor_view.h"
 
 namespace stax::kernels {
 
-/// What is computed of each element of a product, and of the bias, before it is rounded.
-enum class Activation : uint8_t { none, relu, gelu_tanh };
+using graph::Activation;
 
 /// A matrix as the library has it: columns lie one after another, `leading` elements apart.
 struct LibraryMatrix {
@@ -30,16 +30,19 @@ struct ProductProblem {
   bool tf32 = false;  // float32 operands may be rounded to 10 bits of mantissa
   int64_t batch = 1;
   LibraryMatrix first, second, result;
-  Activation activation = Activation::none;
-  bool bias = false;  // one element for each row of the result, as the library has it
+  Activation activation = Activation::none;  // before the result is rounded
+  bool bias = false;                         // one element for each row of the result, as the library has it
   DType bias_dtype = DType::float32;
   int32_t bias_alignment = 16;
   /// The library is given b^T * a^T = result^T: first is b.
   bool swapped = false;
   friend bool operator==(const ProductProblem&, const ProductProblem&) = default;
 
-  /// One line that tells problems apart, for keys and logs.
+  /// One line that tells problems apart, for records and logs.
   std::string str() const;
+};
+struct ProductProblemHash {
+  size_t operator()(const ProductProblem& problem) const;
 };
 
 /// What a product is asked for besides its tensors.
@@ -90,6 +93,7 @@ class LibraryProduct {
 
   ProductProblem problem_;
   int32_t device_;
+  CublasLtHandle handle_;
   std::unique_ptr<State> state_;
 };
 

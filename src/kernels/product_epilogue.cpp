@@ -3,26 +3,27 @@
 #include <cmath>
 #include <numbers>
 
+#include "graph/activation.h"
 #include "kernels/element.h"
 #include "kernels/onednn_problem.h"
 #include "kernels/registry.h"
-#include "support/check.h"
 
 namespace stax::kernels {
 namespace {
 
 template <class T>
-using Activation = T (*)(T);
-
-template <class T>
-Activation<T> activation_named(const std::string& name) {
-  if (name == "none") return [](T v) { return v; };
-  if (name == "relu") return [](T v) { return v < 0 ? T(0) : v; };
-  STAX_ASSERT(name == "gelu_tanh", "product_epilogue: an activation '{}'", name);
-  return [](T v) {
-    const T inner = std::sqrt(T(2) / std::numbers::pi_v<T>) * (v + T(0.044715) * v * v * v);
-    return T(0.5) * v * (T(1) + std::tanh(inner));
-  };
+T activated(graph::Activation activation, T v) {
+  switch (activation) {
+    case graph::Activation::none:
+      return v;
+    case graph::Activation::relu:
+      return v < 0 ? T(0) : v;
+    case graph::Activation::gelu_tanh: {
+      const T inner = std::sqrt(T(2) / std::numbers::pi_v<T>) * (v + T(0.044715) * v * v * v);
+      return T(0.5) * v * (T(1) + std::tanh(inner));
+    }
+  }
+  return v;
 }
 
 /// Numbers of `view`, one dimension.
@@ -45,13 +46,13 @@ void run(Arguments arguments, const TensorView& result, DType computed) {
   const int64_t columns = result.sizes.back();
   const std::vector<T> bias = arguments[2].is_tensor() ? row_of<T>(arguments[2].tensor())
                                                        : std::vector<T>(static_cast<size_t>(columns));
-  const Activation<T> activation = activation_named<T>(arguments[3].string());
+  const graph::Activation activation = graph::activation_named(arguments[3].string());
   with_element_type(result.dtype, [&](auto type) {
     using Stored = typename decltype(type)::Stored;
     size_t k = 0;
     for_each_offset(result, [&](int64_t at) {
       const T sum = products[k] + bias[k % static_cast<size_t>(columns)];
-      static_cast<Stored*>(result.data)[at] = narrow<Stored>(activation(sum));
+      static_cast<Stored*>(result.data)[at] = narrow<Stored>(activated(activation, sum));
       ++k;
     });
   });

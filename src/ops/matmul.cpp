@@ -132,9 +132,11 @@ Metas product_epilogue_meta(ShapeEnv& env, const MetaArgs& args) {
   return {graph::dense(args["dtype"].dtype(), product[0].sizes, args.tensor(0).device)};
 }
 
-graph::Op product_row(std::string_view schema, graph::MetaRule meta) {
+graph::Op product_row(std::string_view schema, graph::MetaRule meta,
+                      graph::ProductKind kind = graph::ProductKind::plain) {
   graph::Op row = external(schema, meta);
   row.lower = lower_product;
+  row.product = kind;
   return row;
 }
 
@@ -423,7 +425,7 @@ Ops product_rows() {
       product_row("bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", bmm_meta),
       graph::internal(product_row("product_epilogue(Tensor self, Tensor mat2, Tensor? bias, str activation, "
                                   "ScalarType dtype) -> Tensor",
-                                  product_epilogue_meta)),
+                                  product_epilogue_meta, graph::ProductKind::joined)),
       composite("mv(Tensor self, Tensor vec) -> Tensor",
                 [](Builder& b, const VarArgs& a) -> Vars {
                   return {matrix_vector(b, a.tensor(0), a.tensor(1), false)};

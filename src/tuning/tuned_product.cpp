@@ -67,17 +67,12 @@ void TunedProduct::Way::run(const ProductOperands& operands) const {
 }
 
 std::string TunedProduct::Way::str() const {
-  const auto setting = [&](int32_t attribute) {
-    int32_t value = -1;
-    size_t written = 0;
-    (void)kernels::cublas_lt().cublasLtMatmulAlgoConfigGetAttribute(&answer.algorithm, attribute, &value,
-                                                                    sizeof value, &written);
-    return value;
+  const auto setting = [&](kernels::CublasAttribute<kernels::CublasLtAlgorithm, int32_t> attribute) {
+    return kernels::setting_of(answer.algorithm, attribute).value_or(-1);
   };
   return fmt::format("algorithm {} tile {} stages {} splits {}, {} bytes of workspace{}",
-                     setting(kernels::kCublasAlgorithmId), setting(kernels::kCublasTile),
-                     setting(kernels::kCublasStages), setting(kernels::kCublasSplits), answer.workspace_bytes,
-                     after ? ", then a kernel" : "");
+                     setting(kernels::kAlgorithmId), setting(kernels::kTile), setting(kernels::kStages),
+                     setting(kernels::kSplits), answer.workspace_bytes, after ? ", then a kernel" : "");
 }
 
 TunedProduct::TunedProduct(const runtime::CodeCache& cache, int32_t device, TunedProductOptions options)

@@ -29,7 +29,7 @@ struct EpilogueShape {
   int64_t rows = 0, columns = 0;
   DType dtype = DType::float32;
   bool bias = false;
-  kernels::Activation activation = kernels::Activation::none;
+  graph::Activation activation = graph::Activation::none;
 };
 using MakeEpilogue = std::function<std::shared_ptr<const ProductEpilogue>(const EpilogueShape& shape)>;
 

@@ -319,7 +319,7 @@ TEST_F(GpuTest, Tf32IsUsedWhereItIsAskedFor) {
     expect_close(compile(f, {.matmul_precision = precision})(x.cuda(), w.cuda()), f(x, w), 1e-5);
     if (on_real_gpu()) continue;
     ASSERT_EQ(fake_cublas_lt::products().size(), 1u);
-    EXPECT_EQ(fake_cublas_lt::products()[0].compute_type == kernels::kCublasComputeTF32,
+    EXPECT_EQ(fake_cublas_lt::products()[0].compute_type == kernels::CublasCompute::tf32,
               std::string(precision) == "high");
   }
   EXPECT_THROW((void)compile(f, {.matmul_precision = "low"}), UserError);

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <optional>
 
+#include "graph/activation.h"
 #include "graph/passes/passes.h"
 #include "graph/rewriter.h"
 
@@ -11,23 +13,31 @@ bool is_call(const Node& node, std::string_view op) {
 }
 
 bool is_product(const Node& node) {
-  for (const char* op : {"mm", "mm.dtype", "bmm", "bmm.dtype"})
-    if (is_call(node, op)) return is_floating_point(node.results[0].dtype);
-  return false;
+  return node.kind == NodeKind::call && node.op->product == ProductKind::plain &&
+         is_floating_point(node.results[0].dtype);
+}
+
+/// The activation that a node computes; none where it computes something else.
+Activation activation_of(const Node& node) {
+  const auto* const row = std::ranges::find_if(kActivations, [&](const ActivationRow& r) {
+    return !r.op.empty() && is_call(node, r.op) && (r.mode.empty() || node.args[1].string() == r.mode);
+  });
+  return row != kActivations.end() ? row->activation : Activation::none;
 }
 
 /// A product, and what is computed of it alone.
 struct Chain {
   NodeId product = -1, last = -1;
   std::optional<Value> bias;  // one element for each column, in any shape
-  std::string activation = "none";
+  Activation activation = Activation::none;
   DType dtype = DType::float32;  // of the result
 };
 
 /// Follows a product to its readers.
 class Follower {
  public:
-  Follower(ShapeEnv& env, const Graph& graph) : env_(env), graph_(graph), readers_(graph.nodes.size()) {
+  Follower(const PassContext& context, const Graph& graph)
+      : context_(context), env_(context.env), graph_(graph), readers_(graph.nodes.size()) {
     uses_ = count_uses(graph);
     for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
       for (const auto& argument : graph.nodes[id].args)
@@ -63,14 +73,13 @@ class Follower {
              env_.proves(eq(sizes.back(), columns_));
     }
     if (is_call(next, "to.dtype")) return take_rounding(next.results[0].dtype);
-    if (chain_.activation != "none") return false;
+    if (chain_.activation != Activation::none) return false;
     if (is_call(next, "add.Tensor")) return take_bias(next, at);
-    // No relu: the library's makes 0 of NaN (seen with cuBLASLt 13.1 on an H200).
-    if (is_call(next, "gelu") && next.args[1].string() == "tanh") {
-      chain_.activation = "gelu_tanh";
-      return true;
-    }
-    return false;
+    const Activation activation = activation_of(next);
+    // The library's makes 0 of NaN (seen with cuBLASLt 13.1 on an H200).
+    if (activation == Activation::relu) return false;
+    chain_.activation = activation;
+    return activation != Activation::none;
   }
 
   /// A float32 result of half operands that becomes a half.
@@ -120,6 +129,7 @@ class Follower {
     return bias == chain_.dtype || (is_half(bias) && chain_.dtype == DType::float32);
   }
 
+  const PassContext& context_;
   ShapeEnv& env_;
   const Graph& graph_;
   std::vector<int32_t> uses_;
@@ -139,9 +149,9 @@ Var fused(Rewriter& rewriter, const Graph& graph, const Chain& chain) {
     if (row.dtype() != chain.dtype) row = b.call("to.dtype", {row, chain.dtype});
     bias = row;
   }
-  const Var out = b.call("product_epilogue",
-                         {rewriter.mapped(product.args[0].tensor()),
-                          rewriter.mapped(product.args[1].tensor()), bias, chain.activation, chain.dtype});
+  const Var out = b.call("product_epilogue", {rewriter.mapped(product.args[0].tensor()),
+                                              rewriter.mapped(product.args[1].tensor()), bias,
+                                              std::string(name(chain.activation)), chain.dtype});
   const auto& sizes = graph.nodes[chain.last].results[0].sizes;
   return out.sizes() == sizes ? out : b.call("view", {out, sizes});
 }
@@ -149,7 +159,7 @@ Var fused(Rewriter& rewriter, const Graph& graph, const Chain& chain) {
 }  // namespace
 
 Graph fuse_products(const PassContext& context, const Graph& graph) {
-  Follower follower(context.env, graph);
+  Follower follower(context, graph);
   std::vector<std::optional<Chain>> ending(graph.nodes.size());  // by last node
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
     if (!is_product(graph.nodes[id])) continue;

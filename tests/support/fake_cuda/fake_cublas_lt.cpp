@@ -14,12 +14,21 @@ namespace {
 using namespace stax::kernels;
 
 struct Operation {
-  int32_t compute_type, scale_type;
-  int32_t transpose_a = 0, transpose_b = 0, epilogue = 1, bias_type = -1;
+  CublasCompute compute_type;
+  CublasType scale_type;
+  CublasTranspose transpose_a = CublasTranspose::as_it_lies, transpose_b = CublasTranspose::as_it_lies;
+  CublasEpilogue epilogue = CublasEpilogue::none;
+  CublasType bias_type = CublasType::float32;
+  bool turns_a() const { return transpose_a == CublasTranspose::transposed; }
+  bool turns_b() const { return transpose_b == CublasTranspose::transposed; }
+  /// Whether its epilogue has the bits of `part`.
+  bool has(CublasEpilogue part) const {
+    return (static_cast<int32_t>(epilogue) & static_cast<int32_t>(part)) != 0;
+  }
   const std::byte* bias = nullptr;
 };
 struct Layout {
-  int32_t type;
+  CublasType type;
   uint64_t rows, columns;
   int64_t leading;
   int32_t batch = 1;
@@ -35,7 +44,7 @@ struct State {
   std::vector<fake_cublas_lt::Product> products;
   std::vector<fake_cublas_lt::Answer> answers = std::vector<fake_cublas_lt::Answer>(4);
   std::vector<uint32_t> alignments;
-  std::map<std::string, int32_t> failures;
+  std::map<std::string, CublasStatus> failures;
   int32_t questions = 0;
   float epilogue = 0;  // milliseconds
 };
@@ -44,10 +53,10 @@ State& state() {
   return *one;
 }
 
-int32_t begin(const char* function) {
+CublasStatus begin(const char* function) {
   const auto failure = state().failures.find(function);
-  if (failure == state().failures.end()) return kCublasSuccess;
-  const int32_t status = failure->second;
+  if (failure == state().failures.end()) return CublasStatus::success;
+  const CublasStatus status = failure->second;
   state().failures.erase(failure);
   return status;
 }
@@ -60,9 +69,9 @@ Layout* layout(CublasLtLayout handle) {
   return reinterpret_cast<Layout*>(handle);
 }
 
-size_t width(int32_t type) {
-  if (type == kCublasFloat64) return 8;
-  return type == kCublasFloat32 ? 4 : 2;
+size_t width(CublasType type) {
+  if (type == CublasType::float64) return 8;
+  return type == CublasType::float32 ? 4 : 2;
 }
 
 float half_to_float(uint16_t bits) {
@@ -94,39 +103,39 @@ uint16_t float_to_bfloat(float value) {
   return static_cast<uint16_t>(bits >> 16);
 }
 
-double load(const std::byte* at, int32_t type) {
-  if (type == kCublasFloat64) {
+double load(const std::byte* at, CublasType type) {
+  if (type == CublasType::float64) {
     double out;
     std::memcpy(&out, at, 8);
     return out;
   }
-  if (type == kCublasFloat32) {
+  if (type == CublasType::float32) {
     float out;
     std::memcpy(&out, at, 4);
     return static_cast<double>(out);
   }
   uint16_t bits;
   std::memcpy(&bits, at, 2);
-  return static_cast<double>(type == kCublasFloat16 ? half_to_float(bits)
-                                                    : std::bit_cast<float>(uint32_t{bits} << 16));
+  return static_cast<double>(type == CublasType::float16 ? half_to_float(bits)
+                                                         : std::bit_cast<float>(uint32_t{bits} << 16));
 }
 
-void store(std::byte* at, int32_t type, double value) {
+void store(std::byte* at, CublasType type, double value) {
   const auto narrow = static_cast<float>(value);
-  if (type == kCublasFloat64) {
+  if (type == CublasType::float64) {
     std::memcpy(at, &value, 8);
-  } else if (type == kCublasFloat32) {
+  } else if (type == CublasType::float32) {
     std::memcpy(at, &narrow, 4);
   } else {
-    const uint16_t bits = type == kCublasFloat16 ? float_to_half(narrow) : float_to_bfloat(narrow);
+    const uint16_t bits = type == CublasType::float16 ? float_to_half(narrow) : float_to_bfloat(narrow);
     std::memcpy(at, &bits, 2);
   }
 }
 
 /// Sizes agree and leading dimensions hold the columns.
 bool fits(const Operation& op, const Layout& a, const Layout& b, const Layout& d) {
-  const uint64_t m = op.transpose_a ? a.columns : a.rows, k = op.transpose_a ? a.rows : a.columns;
-  const uint64_t n = op.transpose_b ? b.rows : b.columns, inner = op.transpose_b ? b.columns : b.rows;
+  const uint64_t m = op.turns_a() ? a.columns : a.rows, k = op.turns_a() ? a.rows : a.columns;
+  const uint64_t n = op.turns_b() ? b.rows : b.columns, inner = op.turns_b() ? b.columns : b.rows;
   for (const Layout* l : {&a, &b, &d})
     if (l->rows == 0 || l->columns == 0 || l->leading < static_cast<int64_t>(l->rows)) return false;
   return m == d.rows && n == d.columns && k == inner && a.batch == d.batch && b.batch == d.batch;
@@ -144,9 +153,9 @@ struct Reader {
   }
 };
 
-double activate(double x, int32_t epilogue) {
-  if (epilogue & kCublasEpilogueRelu) return x > 0 ? x : 0;
-  if (epilogue & kCublasEpilogueGelu)
+double activate(double x, const Operation& op) {
+  if (op.has(CublasEpilogue::relu)) return x > 0 ? x : 0;  // 0 for NaN, as the library
+  if (op.has(CublasEpilogue::gelu))
     return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
   return x;
 }
@@ -158,12 +167,12 @@ void multiply(const Operation& op, double alpha, const Reader& a, const Reader& 
       double sum = 0;
       for (uint64_t k = 0; k < inner; ++k) {
         sum += a.at(row, k) * b.at(k, column);
-        if (op.compute_type != kCublasCompute64) sum = static_cast<double>(static_cast<float>(sum));
+        if (op.compute_type != CublasCompute::float64) sum = static_cast<double>(static_cast<float>(sum));
       }
       sum *= alpha;
-      if (op.epilogue & kCublasEpilogueBias) sum += load(op.bias + row * width(op.bias_type), op.bias_type);
+      if (op.has(CublasEpilogue::bias)) sum += load(op.bias + row * width(op.bias_type), op.bias_type);
       const uint64_t place = row + column * static_cast<uint64_t>(to.leading);
-      store(d + place * width(to.type), to.type, activate(sum, op.epilogue));
+      store(d + place * width(to.type), to.type, activate(sum, op));
     }
   }
 }
@@ -172,7 +181,7 @@ void multiply(const Operation& op, double alpha, const Reader& a, const Reader& 
 
 #define LOCKED(name)                         \
   const std::lock_guard lock(state().mutex); \
-  if (const int32_t r = begin(#name); r != kCublasSuccess) return r
+  if (const CublasStatus r = begin(#name); r != CublasStatus::success) return r
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 EXPORTED size_t cublasLtGetVersion() {
@@ -181,82 +190,84 @@ EXPORTED size_t cublasLtGetVersion() {
 EXPORTED const char* cublasLtGetStatusString(CublasStatus) {
   return "a failure that a test asked for";
 }
-EXPORTED int32_t cublasLtCreate(CublasLtHandle* handle) {
+EXPORTED CublasStatus cublasLtCreate(CublasLtHandle* handle) {
   LOCKED(cublasLtCreate);
   *handle = reinterpret_cast<CublasLtHandle>(&state());
-  return kCublasSuccess;
+  return CublasStatus::success;
 }
-EXPORTED int32_t cublasLtMatmulDescCreate(CublasLtOperation* operation, int32_t compute, int32_t scale) {
+EXPORTED CublasStatus cublasLtMatmulDescCreate(CublasLtOperation* operation, CublasCompute compute,
+                                               CublasType scale) {
   *operation = reinterpret_cast<CublasLtOperation>(new Operation{compute, scale});
-  return kCublasSuccess;
+  return CublasStatus::success;
 }
-EXPORTED int32_t cublasLtMatmulDescDestroy(CublasLtOperation operation) {
+EXPORTED CublasStatus cublasLtMatmulDescDestroy(CublasLtOperation operation) {
   delete of(operation);
-  return kCublasSuccess;
+  return CublasStatus::success;
 }
-EXPORTED int32_t cublasLtMatmulDescSetAttribute(CublasLtOperation operation, int32_t attribute,
-                                                const void* value, size_t bytes) {
+EXPORTED CublasStatus cublasLtMatmulDescSetAttribute(CublasLtOperation operation, int32_t attribute,
+                                                     const void* value, size_t bytes) {
   Operation& op = *of(operation);
-  if (attribute == kCublasBiasPointer && bytes == 8) {
+  if (attribute == kBiasPointer.number && bytes == 8) {
     std::memcpy(&op.bias, value, 8);
-    return kCublasSuccess;
+    return CublasStatus::success;
   }
-  const std::map<int32_t, int32_t*> places = {{kCublasTransposeA, &op.transpose_a},
-                                              {kCublasTransposeB, &op.transpose_b},
-                                              {kCublasEpilogue, &op.epilogue},
-                                              {kCublasBiasType, &op.bias_type}};
+  const std::map<int32_t, void*> places = {{kTransposeA.number, &op.transpose_a},
+                                           {kTransposeB.number, &op.transpose_b},
+                                           {kEpilogue.number, &op.epilogue},
+                                           {kBiasType.number, &op.bias_type}};
   const auto place = places.find(attribute);
-  if (place == places.end() || bytes != 4) return kCublasInvalidValue;
+  if (place == places.end() || bytes != 4) return CublasStatus::invalid_value;
   std::memcpy(place->second, value, 4);
-  return kCublasSuccess;
+  return CublasStatus::success;
 }
-EXPORTED int32_t cublasLtMatrixLayoutCreate(CublasLtLayout* to, int32_t type, uint64_t rows, uint64_t columns,
-                                            int64_t leading) {
+EXPORTED CublasStatus cublasLtMatrixLayoutCreate(CublasLtLayout* to, CublasType type, uint64_t rows,
+                                                 uint64_t columns, int64_t leading) {
   *to = reinterpret_cast<CublasLtLayout>(new Layout{type, rows, columns, leading});
-  return kCublasSuccess;
+  return CublasStatus::success;
 }
-EXPORTED int32_t cublasLtMatrixLayoutDestroy(CublasLtLayout handle) {
+EXPORTED CublasStatus cublasLtMatrixLayoutDestroy(CublasLtLayout handle) {
   delete layout(handle);
-  return kCublasSuccess;
+  return CublasStatus::success;
 }
-EXPORTED int32_t cublasLtMatrixLayoutSetAttribute(CublasLtLayout handle, int32_t attribute, const void* value,
-                                                  size_t bytes) {
-  if (attribute == kCublasBatchCount && bytes == 4)
+EXPORTED CublasStatus cublasLtMatrixLayoutSetAttribute(CublasLtLayout handle, int32_t attribute,
+                                                       const void* value, size_t bytes) {
+  if (attribute == kBatchCount.number && bytes == 4)
     std::memcpy(&layout(handle)->batch, value, 4);
-  else if (attribute == kCublasBatchStride && bytes == 8)
+  else if (attribute == kBatchStride.number && bytes == 8)
     std::memcpy(&layout(handle)->batch_stride, value, 8);
   else
-    return kCublasInvalidValue;
-  return kCublasSuccess;
+    return CublasStatus::invalid_value;
+  return CublasStatus::success;
 }
-EXPORTED int32_t cublasLtMatmulPreferenceCreate(CublasLtPreference* preference) {
+EXPORTED CublasStatus cublasLtMatmulPreferenceCreate(CublasLtPreference* preference) {
   *preference = reinterpret_cast<CublasLtPreference>(new Preference());
-  return kCublasSuccess;
+  return CublasStatus::success;
 }
-EXPORTED int32_t cublasLtMatmulPreferenceDestroy(CublasLtPreference preference) {
+EXPORTED CublasStatus cublasLtMatmulPreferenceDestroy(CublasLtPreference preference) {
   delete reinterpret_cast<Preference*>(preference);
-  return kCublasSuccess;
+  return CublasStatus::success;
 }
-EXPORTED int32_t cublasLtMatmulPreferenceSetAttribute(CublasLtPreference preference, int32_t attribute,
-                                                      const void* value, size_t bytes) {
+EXPORTED CublasStatus cublasLtMatmulPreferenceSetAttribute(CublasLtPreference preference, int32_t attribute,
+                                                           const void* value, size_t bytes) {
   auto& p = *reinterpret_cast<Preference*>(preference);
-  if (attribute == kCublasWorkspaceBytes && bytes == 8)
+  if (attribute == kMostWorkspaceBytes.number && bytes == 8)
     std::memcpy(&p.workspace, value, 8);
-  else if (attribute >= kCublasAlignmentA && attribute <= kCublasAlignmentD && bytes == 4)
-    std::memcpy(&p.alignment[attribute - kCublasAlignmentA], value, 4);
-  else if (attribute != kCublasReductions || bytes != 4)
-    return kCublasInvalidValue;
-  return kCublasSuccess;
+  else if (attribute >= kAlignmentA.number && attribute <= kAlignmentD.number && bytes == 4)
+    std::memcpy(&p.alignment[attribute - kAlignmentA.number], value, 4);
+  else if (attribute != kReductions.number || bytes != 4)
+    return CublasStatus::invalid_value;
+  return CublasStatus::success;
 }
-EXPORTED int32_t cublasLtMatmulAlgoGetHeuristic(CublasLtHandle, CublasLtOperation operation, CublasLtLayout a,
-                                                CublasLtLayout b, CublasLtLayout, CublasLtLayout d,
-                                                CublasLtPreference preference, int32_t wanted,
-                                                CublasLtAnswer* answers, int32_t* count) {
+EXPORTED CublasStatus cublasLtMatmulAlgoGetHeuristic(CublasLtHandle, CublasLtOperation operation,
+                                                     CublasLtLayout a, CublasLtLayout b, CublasLtLayout,
+                                                     CublasLtLayout d, CublasLtPreference preference,
+                                                     int32_t wanted, CublasLtAnswer* answers,
+                                                     int32_t* count) {
   LOCKED(cublasLtMatmulAlgoGetHeuristic);
   State& s = state();
   ++s.questions;
   *count = 0;
-  if (!fits(*of(operation), *layout(a), *layout(b), *layout(d))) return kCublasInvalidValue;
+  if (!fits(*of(operation), *layout(a), *layout(b), *layout(d))) return CublasStatus::invalid_value;
   const auto& p = *reinterpret_cast<Preference*>(preference);
   s.alignments = {p.alignment[0], p.alignment[1], p.alignment[3]};
   for (size_t k = 0; k < s.answers.size() && *count < wanted; ++k) {
@@ -266,53 +277,54 @@ EXPORTED int32_t cublasLtMatmulAlgoGetHeuristic(CublasLtHandle, CublasLtOperatio
     answer.algorithm.data[0] = k;
     answer.workspace_bytes = s.answers[k].workspace_bytes;
   }
-  return *count == 0 ? kCublasNotSupported : kCublasSuccess;
+  return *count == 0 ? CublasStatus::not_supported : CublasStatus::success;
 }
-EXPORTED int32_t cublasLtMatmulAlgoCheck(CublasLtHandle, CublasLtOperation operation, CublasLtLayout a,
-                                         CublasLtLayout b, CublasLtLayout, CublasLtLayout d,
-                                         const CublasLtAlgorithm* algorithm, CublasLtAnswer* answer) {
+EXPORTED CublasStatus cublasLtMatmulAlgoCheck(CublasLtHandle, CublasLtOperation operation, CublasLtLayout a,
+                                              CublasLtLayout b, CublasLtLayout, CublasLtLayout d,
+                                              const CublasLtAlgorithm* algorithm, CublasLtAnswer* answer) {
   LOCKED(cublasLtMatmulAlgoCheck);
-  if (algorithm->data[0] >= state().answers.size()) return kCublasNotSupported;
-  if (!fits(*of(operation), *layout(a), *layout(b), *layout(d))) return kCublasInvalidValue;
+  if (algorithm->data[0] >= state().answers.size()) return CublasStatus::not_supported;
+  if (!fits(*of(operation), *layout(a), *layout(b), *layout(d))) return CublasStatus::invalid_value;
   *answer = {*algorithm, state().answers[algorithm->data[0]].workspace_bytes};
-  return kCublasSuccess;
+  return CublasStatus::success;
 }
-EXPORTED int32_t cublasLtMatmulAlgoConfigGetAttribute(const CublasLtAlgorithm* algorithm, int32_t,
-                                                      void* value, size_t bytes, size_t* written) {
+EXPORTED CublasStatus cublasLtMatmulAlgoConfigGetAttribute(const CublasLtAlgorithm* algorithm, int32_t,
+                                                           void* value, size_t bytes, size_t* written) {
   const auto number = static_cast<int32_t>(algorithm->data[0]);
   std::memcpy(value, &number, std::min(bytes, sizeof number));
   *written = sizeof number;
-  return kCublasSuccess;
+  return CublasStatus::success;
 }
-EXPORTED int32_t cublasLtMatmul(CublasLtHandle, CublasLtOperation operation, const void* alpha, const void* a,
-                                CublasLtLayout a_layout, const void* b, CublasLtLayout b_layout, const void*,
-                                const void*, CublasLtLayout, void* d, CublasLtLayout d_layout,
-                                const CublasLtAlgorithm* algorithm, void* workspace, size_t workspace_bytes,
-                                stax::device::CudaStreamHandle stream) {
+EXPORTED CublasStatus cublasLtMatmul(CublasLtHandle, CublasLtOperation operation, const void* alpha,
+                                     const void* a, CublasLtLayout a_layout, const void* b,
+                                     CublasLtLayout b_layout, const void*, const void*, CublasLtLayout,
+                                     void* d, CublasLtLayout d_layout, const CublasLtAlgorithm* algorithm,
+                                     void* workspace, size_t workspace_bytes,
+                                     stax::device::CudaStreamHandle stream) {
   LOCKED(cublasLtMatmul);
   State& s = state();
   const Operation& op = *of(operation);
   const Layout &first = *layout(a_layout), &second = *layout(b_layout), &to = *layout(d_layout);
-  if (!fits(op, first, second, to) || algorithm->data[0] >= s.answers.size()) return kCublasInvalidValue;
+  if (!fits(op, first, second, to) || algorithm->data[0] >= s.answers.size())
+    return CublasStatus::invalid_value;
   const fake_cublas_lt::Answer& answer = s.answers[algorithm->data[0]];
   if (workspace_bytes < answer.workspace_bytes || (workspace_bytes > 0 && workspace == nullptr))
-    return kCublasInvalidValue;
-  fake_cuda::advance(answer.milliseconds + (op.epilogue == kCublasEpilogueNone ? 0 : s.epilogue));
+    return CublasStatus::invalid_value;
+  fake_cuda::advance(answer.milliseconds + (op.epilogue == CublasEpilogue::none ? 0 : s.epilogue));
   if (workspace != nullptr) std::memset(workspace, 0xee, workspace_bytes);
-  const uint64_t inner = op.transpose_a ? first.rows : first.columns;
-  s.products.push_back({to.rows, to.columns, inner, to.batch, op.transpose_a != 0, op.transpose_b != 0,
-                        op.epilogue, op.compute_type, static_cast<int32_t>(algorithm->data[0]),
-                        workspace_bytes, stream});
+  const uint64_t inner = op.turns_a() ? first.rows : first.columns;
+  s.products.push_back({to.rows, to.columns, inner, to.batch, op.turns_a(), op.turns_b(), op.epilogue,
+                        op.compute_type, static_cast<int32_t>(algorithm->data[0]), workspace_bytes, stream});
   const double scale = load(static_cast<const std::byte*>(alpha), op.scale_type);
   const auto place = [](auto* data, const Layout& l, int32_t batch) {
     return data + batch * l.batch_stride * static_cast<int64_t>(width(l.type));
   };
   for (int32_t k = 0; k < to.batch; ++k) {
-    multiply(op, scale, {place(static_cast<const std::byte*>(a), first, k), first, op.transpose_a != 0},
-             {place(static_cast<const std::byte*>(b), second, k), second, op.transpose_b != 0},
+    multiply(op, scale, {place(static_cast<const std::byte*>(a), first, k), first, op.turns_a()},
+             {place(static_cast<const std::byte*>(b), second, k), second, op.turns_b()},
              place(static_cast<std::byte*>(d), to, k), to, inner);
   }
-  return kCublasSuccess;
+  return CublasStatus::success;
 }
 
 namespace fake_cublas_lt {
@@ -342,7 +354,7 @@ int32_t questions() {
   return state().questions;
 }
 void fail(const std::string& function, int32_t status) {
-  state().failures[function] = status;
+  state().failures[function] = static_cast<CublasStatus>(status);
 }
 
 }  // namespace fake_cublas_lt

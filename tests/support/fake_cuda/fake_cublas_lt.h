@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cublas_lt.h"
 #include "support/fake_cuda/fake_cuda.h"
 
 namespace fake_cublas_lt {
@@ -16,7 +17,8 @@ struct Product {
   uint64_t rows = 0, columns = 0, inner = 0;  // of the result, by columns, and what is summed up
   int32_t batch = 1;
   bool first_transposed = false, second_transposed = false;
-  int32_t epilogue = 1, compute_type = 0;
+  stax::kernels::CublasEpilogue epilogue = stax::kernels::CublasEpilogue::none;
+  stax::kernels::CublasCompute compute_type = stax::kernels::CublasCompute::float32;
   int32_t algorithm = 0;  // position among the heuristic's answers
   uint64_t workspace_bytes = 0;
   void* stream = nullptr;

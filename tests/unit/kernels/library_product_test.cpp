@@ -17,11 +17,11 @@
 namespace stax::kernels {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const bool uses_stand_in = (fake_cuda::use(), true);
 
-class LibraryProductTest : public testing::Test {
+class LibraryProductTest : public ::testing::Test {
  protected:
   void SetUp() override {
     fake_cuda::reset();
@@ -30,7 +30,7 @@ class LibraryProductTest : public testing::Test {
 };
 
 /// Memory that a test reads and writes itself: that of the stand-in is host memory.
-struct Values {
+struct Memory {
   StoragePtr memory;
   TensorView view;
   float* data() const { return static_cast<float*>(view.data); }
@@ -42,17 +42,17 @@ struct Values {
 };
 
 /// float32, with small integers all over the memory, so that sums are exact.
-Values values(std::vector<int64_t> sizes, std::vector<int64_t> strides, int64_t offset = 0) {
+Memory values(std::vector<int64_t> sizes, std::vector<int64_t> strides, int64_t offset = 0) {
   int64_t count = offset + 1;
   for (size_t d = 0; d < sizes.size(); ++d) count += (sizes[d] - 1) * strides[d];
-  Values out{StoragePtr(Storage::allocate(count * 4, kCUDA)), {nullptr, DType::float32, sizes, strides}};
+  Memory out{StoragePtr(Storage::allocate(count * 4, kCUDA)), {nullptr, DType::float32, sizes, strides}};
   auto* const data = reinterpret_cast<float*>(out.memory->data());
   for (int64_t k = 0; k < count; ++k) data[k] = static_cast<float>(k * 7 % 11 - 5);
   out.view.data = data + offset;
   return out;
 }
 
-void run(const Values& a, const Values& b, const Values& c, const TensorView* bias = nullptr,
+void run(const Memory& a, const Memory& b, const Memory& c, const TensorView* bias = nullptr,
          ProductOptions options = {}) {
   const auto problem = problem_of(a.view, b.view, c.view, bias, options);
   ASSERT_TRUE(problem.has_value());
@@ -61,13 +61,13 @@ void run(const Values& a, const Values& b, const Values& c, const TensorView* bi
               product.answers(1)[0]);
 }
 
-float sum_of_products(const Values& a, const Values& b, int64_t batch, int64_t i, int64_t j) {
+float sum_of_products(const Memory& a, const Memory& b, int64_t batch, int64_t i, int64_t j) {
   float sum = 0;
   for (int64_t k = 0; k < a.view.sizes.back(); ++k) sum += a.at(batch, i, k) * b.at(batch, k, j);
   return sum;
 }
 
-void expect_product(const Values& a, const Values& b, const Values& c) {
+void expect_product(const Memory& a, const Memory& b, const Memory& c) {
   const int64_t batches = c.view.sizes.size() == 3 ? c.view.sizes[0] : 1;
   for (int64_t n = 0; n < batches; ++n) {
     for (int64_t i = 0; i < a.view.sizes[a.view.sizes.size() - 2]; ++i) {
@@ -85,7 +85,7 @@ TEST_F(LibraryProductTest, ReadsMatricesAsTheyLie) {
   for (const auto& a_strides : left) {
     for (const auto& b_strides : right) {
       for (const auto& c_strides : result) {
-        const Values a = values({3, 5}, a_strides), b = values({5, 4}, b_strides),
+        const Memory a = values({3, 5}, a_strides), b = values({5, 4}, b_strides),
                      c = values({3, 4}, c_strides);
         const float between = c.data()[c.view.sizes[1] * c_strides[1]];  // the end of the first row
         run(a, b, c);
@@ -104,13 +104,13 @@ TEST_F(LibraryProductTest, MultipliesVectorsAndSingleElements) {
   const std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> shapes = {
       {{1, 5}, {5, 4}}, {{3, 5}, {5, 1}}, {{3, 1}, {1, 4}}, {{1, 1}, {1, 1}}};
   for (const auto& [x, y] : shapes) {
-    const Values a = values(x, {x[0] == 1 ? 77 : x[1], x[1] == 1 ? 33 : 1});
-    const Values b = values(y, {y[0] == 1 ? 99 : y[1], y[1] == 1 ? 55 : 1}),
+    const Memory a = values(x, {x[0] == 1 ? 77 : x[1], x[1] == 1 ? 33 : 1});
+    const Memory b = values(y, {y[0] == 1 ? 99 : y[1], y[1] == 1 ? 55 : 1}),
                  c = values({x[0], y[1]}, {y[1], 1});
     run(a, b, c);
     expect_product(a, b, c);
   }
-  const Values a = values({1, 5}, {1, 3}), b = values({5, 4}, {4, 1}), c = values({1, 4}, {4, 1});
+  const Memory a = values({1, 5}, {1, 3}), b = values({5, 4}, {4, 1}), c = values({1, 4}, {4, 1});
   run(a, b, c);  // a row of a matrix whose columns are dense
   expect_product(a, b, c);
 }
@@ -118,7 +118,7 @@ TEST_F(LibraryProductTest, MultipliesVectorsAndSingleElements) {
 TEST_F(LibraryProductTest, BatchesMayRepeatAndLieApart) {
   for (const int64_t a_batch : {0, 15, 40}) {
     for (const int64_t b_batch : {0, 20}) {
-      const Values a = values({3, 3, 5}, {a_batch, 5, 1}), b = values({3, 5, 4}, {b_batch, 1, 5}),
+      const Memory a = values({3, 3, 5}, {a_batch, 5, 1}), b = values({3, 5, 4}, {b_batch, 1, 5}),
                    c = values({3, 3, 4}, {16, 4, 1});
       run(a, b, c);
       expect_product(a, b, c);
@@ -128,20 +128,20 @@ TEST_F(LibraryProductTest, BatchesMayRepeatAndLieApart) {
 }
 
 TEST_F(LibraryProductTest, RefusesWhatTheLibraryCannotRead) {
-  const Values a = values({3, 5}, {5, 1}), b = values({5, 4}, {4, 1}), c = values({3, 4}, {4, 1});
-  const auto fits = [&](const Values& left) { return problem_of(left.view, b.view, c.view, nullptr, {}); };
+  const Memory a = values({3, 5}, {5, 1}), b = values({5, 4}, {4, 1}), c = values({3, 4}, {4, 1});
+  const auto fits = [&](const Memory& left) { return problem_of(left.view, b.view, c.view, nullptr, {}); };
   EXPECT_TRUE(fits(a));
   EXPECT_FALSE(fits(values({3, 5}, {10, 2})));  // neither rows nor columns are dense
   EXPECT_FALSE(fits(values({3, 5}, {1, 1})));   // rows overlap
   EXPECT_FALSE(fits(values({3, 5}, {0, 1})));   // one row, repeated
   // A bias goes along the rows of the result as the library has it: dense rows here.
-  const Values bias = values({4}, {1}), turned = values({3, 4}, {1, 3});
+  const Memory bias = values({4}, {1}), turned = values({3, 4}, {1, 3});
   EXPECT_TRUE(problem_of(a.view, b.view, c.view, &bias.view, {}));
   EXPECT_FALSE(problem_of(a.view, b.view, turned.view, &bias.view, {}));
 }
 
 TEST_F(LibraryProductTest, AddsABiasAndAppliesFunctions) {
-  const Values a = values({2, 3}, {3, 1}), b = values({3, 4}, {4, 1}), c = values({2, 4}, {4, 1}),
+  const Memory a = values({2, 3}, {3, 1}), b = values({3, 4}, {4, 1}), c = values({2, 4}, {4, 1}),
                bias = values({4}, {1}, 2);
   run(a, b, c, &bias.view, {.activation = Activation::relu});
   bool some = false;
@@ -158,17 +158,17 @@ TEST_F(LibraryProductTest, AddsABiasAndAppliesFunctions) {
   run(a, b, c, &bias.view);
   EXPECT_EQ(c.at(0, 1, 2), sum_of_products(a, b, 0, 1, 2) + bias.data()[2]);
   // gelu(1) and gelu(-2) of the tanh form.
-  const Values one = values({1, 1}, {1, 1}), factor = values({1, 2}, {2, 1}), out = values({1, 2}, {2, 1});
+  const Memory one = values({1, 1}, {1, 1}), factor = values({1, 2}, {2, 1}), out = values({1, 2}, {2, 1});
   one.data()[0] = 1, factor.data()[0] = 1, factor.data()[1] = -2;
   run(one, factor, out, nullptr, {.activation = Activation::gelu_tanh});
   EXPECT_NEAR(out.data()[0], 0.841192, 1e-6);
   EXPECT_NEAR(out.data()[1], -0.045402, 1e-6);
-  EXPECT_EQ(fake_cublas_lt::products().back().epilogue, kCublasEpilogueGelu);
+  EXPECT_EQ(fake_cublas_lt::products().back().epilogue, CublasEpilogue::gelu);
 }
 
 TEST_F(LibraryProductTest, HalfTypesAreRoundedOnceOrNotAtAll) {
-  Values a = values({1, 2}, {2, 1}), b = values({2, 1}, {1, 1}), c = values({1, 1}, {1, 1});
-  const auto set = [](const Values& v, std::vector<uint16_t> bits) {
+  Memory a = values({1, 2}, {2, 1}), b = values({2, 1}, {1, 1}), c = values({1, 1}, {1, 1});
+  const auto set = [](const Memory& v, std::vector<uint16_t> bits) {
     std::copy(bits.begin(), bits.end(), static_cast<uint16_t*>(v.view.data));
   };
   a.view.dtype = b.view.dtype = c.view.dtype = DType::bfloat16;
@@ -179,7 +179,7 @@ TEST_F(LibraryProductTest, HalfTypesAreRoundedOnceOrNotAtAll) {
   c.view.dtype = DType::float32;
   run(a, b, c);
   EXPECT_EQ(c.data()[0], 1.001953125f);
-  EXPECT_EQ(fake_cublas_lt::products()[0].compute_type, kCublasCompute32);
+  EXPECT_EQ(fake_cublas_lt::products()[0].compute_type, CublasCompute::float32);
   a.view.dtype = b.view.dtype = c.view.dtype = DType::float16;
   set(a, {0x3c00, 0x2800});  // 1, 2^-5
   set(b, {0xc000, 0x3c00});  // -2, 1
@@ -188,21 +188,21 @@ TEST_F(LibraryProductTest, HalfTypesAreRoundedOnceOrNotAtAll) {
 }
 
 TEST_F(LibraryProductTest, Float32IsExactUnlessTf32IsAllowed) {
-  const Values a = values({2, 2}, {2, 1}), b = values({2, 2}, {2, 1}), c = values({2, 2}, {2, 1});
+  const Memory a = values({2, 2}, {2, 1}), b = values({2, 2}, {2, 1}), c = values({2, 2}, {2, 1});
   run(a, b, c);
   run(a, b, c, nullptr, {.tf32 = true});
-  EXPECT_EQ(fake_cublas_lt::products()[0].compute_type, kCublasCompute32);
-  EXPECT_EQ(fake_cublas_lt::products()[1].compute_type, kCublasComputeTF32);
+  EXPECT_EQ(fake_cublas_lt::products()[0].compute_type, CublasCompute::float32);
+  EXPECT_EQ(fake_cublas_lt::products()[1].compute_type, CublasCompute::tf32);
 }
 
 TEST_F(LibraryProductTest, TellsTheRealAlignments) {
-  const Values a = values({2, 4}, {4, 1}, 1), b = values({4, 2}, {2, 1}, 2), c = values({2, 2}, {2, 1});
+  const Memory a = values({2, 4}, {4, 1}, 1), b = values({4, 2}, {2, 1}, 2), c = values({2, 2}, {2, 1});
   run(a, b, c);
   EXPECT_EQ(fake_cublas_lt::alignments(), (std::vector<uint32_t>{8, 4, 16}));  // b^T * a^T
 }
 
 TEST_F(LibraryProductTest, WorkspaceComesFromTheAllocator) {
-  const Values a = values({2, 2}, {2, 1}), b = values({2, 2}, {2, 1}), c = values({2, 2}, {2, 1});
+  const Memory a = values({2, 2}, {2, 1}), b = values({2, 2}, {2, 1}), c = values({2, 2}, {2, 1});
   fake_cublas_lt::answers({{64 << 20}, {3000}});  // the first asks for more than there is
   const int64_t before = device::CudaAllocator::of(0).stats().in_use_bytes;
   run(a, b, c);
@@ -212,7 +212,7 @@ TEST_F(LibraryProductTest, WorkspaceComesFromTheAllocator) {
 }
 
 TEST_F(LibraryProductTest, UsesTheCurrentStream) {
-  const Values a = values({2, 2}, {2, 1}), b = values({2, 2}, {2, 1}), c = values({2, 2}, {2, 1});
+  const Memory a = values({2, 2}, {2, 1}), b = values({2, 2}, {2, 1}), c = values({2, 2}, {2, 1});
   const device::CudaStream other = device::pooled_cuda_stream(0), was = device::current_cuda_stream(0);
   device::set_current_cuda_stream(other);
   run(a, b, c);
@@ -221,7 +221,7 @@ TEST_F(LibraryProductTest, UsesTheCurrentStream) {
 }
 
 TEST_F(LibraryProductTest, FailuresNameTheCallAndTheProblem) {
-  const Values a = values({2, 3}, {3, 1}), b = values({3, 4}, {4, 1}), c = values({2, 4}, {4, 1});
+  const Memory a = values({2, 3}, {3, 1}), b = values({3, 4}, {4, 1}), c = values({2, 4}, {4, 1});
   const auto message = [&] {
     try {
       run(a, b, c);

@@ -141,7 +141,7 @@ TEST_F(TunedProductTest, AKernelAfterTheProductIsACandidate) {
       // Behind the best of the plain products, or 8 ms more in the library.
       EXPECT_EQ(fake_cublas_lt::products().back().algorithm, 1);
       EXPECT_EQ(fake_cublas_lt::products().back().epilogue,
-                milliseconds < 8 ? kernels::kCublasEpilogueNone : kernels::kCublasEpilogueBias);
+                milliseconds < 8 ? kernels::CublasEpilogue::none : kernels::CublasEpilogue::bias);
       EXPECT_EQ(made, again && milliseconds < 8 ? 2 : 1);
     }
   }
@@ -159,7 +159,7 @@ TEST_F(TunedProductTest, AKernelDoesWhatTheLibraryDoesNotHave) {
   TunedProduct(cache_, 0, options).run(arguments, results);
   EXPECT_EQ(*static_cast<const float*>(results[0].data), 9);
   ASSERT_EQ(fake_cublas_lt::products().size(), 1u);
-  EXPECT_EQ(fake_cublas_lt::products()[0].epilogue, kernels::kCublasEpilogueNone);
+  EXPECT_EQ(fake_cublas_lt::products()[0].epilogue, kernels::CublasEpilogue::none);
 }
 
 // 2^31 elements are more than the library's numbers; here three are.
