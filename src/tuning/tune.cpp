@@ -1,8 +1,6 @@
 #include "tuning/tune.h"
 
-#include "stax/error.h"
 #include "support/hash.h"
-#include "support/json.h"
 #include "support/log.h"
 
 namespace stax::tuning {
@@ -12,7 +10,7 @@ using codegen::LaunchConfig;
 
 constexpr int64_t kVersion = 1;  // of the record's form
 
-std::string file_key(const TuningKey& key, std::span<const LaunchConfig> candidates) {
+Json facts_of(const TuningKey& key, std::span<const LaunchConfig> candidates) {
   Json facts = Json::object();
   facts.set("tuning", kVersion);
   facts.set("source", sha256_hex(key.source));
@@ -23,7 +21,7 @@ std::string file_key(const TuningKey& key, std::span<const LaunchConfig> candida
   Json list = Json::array();
   for (const LaunchConfig& c : candidates) list.push_back(to_string(c));
   facts.set("candidates", std::move(list));
-  return sha256_hex(facts.dump());
+  return facts;
 }
 
 Json to_json(const LaunchConfig& config) {
@@ -47,22 +45,18 @@ LaunchConfig from_json(const Json& record) {
 
 }  // namespace
 
-std::optional<LaunchConfig> TuningRecords::find(const TuningKey& key, const ConfigSpace& space,
-                                                std::span<const LaunchConfig> candidates) const {
-  const auto text = cache_.read(file_key(key, candidates));
-  if (!text) return std::nullopt;
-  try {
-    LaunchConfig config = from_json(Json::parse(*text));
-    if (space.contains(config)) return config;
-  } catch (const Error&) {
-    // Written by another version: measured anew.
-  }
-  return std::nullopt;
+std::optional<LaunchConfig> recorded_config(const TuningRecords& records, const TuningKey& key,
+                                            const ConfigSpace& space,
+                                            std::span<const LaunchConfig> candidates) {
+  return records.find(facts_of(key, candidates), [&](const Json& record) -> std::optional<LaunchConfig> {
+    LaunchConfig config = from_json(record);
+    return space.contains(config) ? std::optional(std::move(config)) : std::nullopt;
+  });
 }
 
-void TuningRecords::put(const TuningKey& key, std::span<const LaunchConfig> candidates,
-                        const LaunchConfig& config) const {
-  (void)cache_.write(file_key(key, candidates), to_json(config).dump());
+void record_config(const TuningRecords& records, const TuningKey& key,
+                   std::span<const LaunchConfig> candidates, const LaunchConfig& config) {
+  records.put(facts_of(key, candidates), to_json(config));
 }
 
 LaunchConfig tune(const codegen::TileKernel& kernel, const TuningKey& key, Bench& bench,
@@ -71,7 +65,7 @@ LaunchConfig tune(const codegen::TileKernel& kernel, const TuningKey& key, Bench
   const ConfigSpace space(kernel);
   const std::vector<LaunchConfig> start = candidates(kernel);
   const std::string name = key.sizes.empty() ? kernel.name : fmt::format("{} ({})", kernel.name, key.sizes);
-  if (auto recorded = records.find(key, space, start)) {
+  if (auto recorded = recorded_config(records, key, space, start)) {
     log::print(log::Channel::autotune, "{}: {} (recorded)", name, to_string(*recorded));
     return *recorded;
   }
@@ -79,7 +73,7 @@ LaunchConfig tune(const codegen::TileKernel& kernel, const TuningKey& key, Bench
   if (result.trials.empty()) return result.best;  // nothing was measured, so there is nothing to keep
   log::print(log::Channel::autotune, "{}: {} of {} configurations measured on {}\n{}", name,
              result.trials.size(), space.size(), key.gpu, table_of(result));
-  records.put(key, start, result.best);
+  record_config(records, key, start, result.best);
   return result.best;
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/code_cache.h"
+#include "tuning/records.h"
 #include "tuning/search.h"
 
 namespace stax::tuning {
@@ -19,21 +19,12 @@ struct TuningKey {
   std::string sizes = {};  ///< their class, in words (SizeClasses)
 };
 
-/// Chosen configurations in the disk cache. What is damaged, or is outside a kernel's space, counts as
-/// missing.
-class TuningRecords {
- public:
-  /// `cache` outlives it.
-  explicit TuningRecords(const runtime::CodeCache& cache) : cache_(cache) {}
-
-  std::optional<codegen::LaunchConfig> find(const TuningKey& key, const ConfigSpace& space,
-                                            std::span<const codegen::LaunchConfig> candidates) const;
-  void put(const TuningKey& key, std::span<const codegen::LaunchConfig> candidates,
-           const codegen::LaunchConfig& config) const;
-
- private:
-  const runtime::CodeCache& cache_;
-};
+/// The recorded configuration of a kernel; nothing where it is outside the kernel's space.
+std::optional<codegen::LaunchConfig> recorded_config(const TuningRecords& records, const TuningKey& key,
+                                                     const ConfigSpace& space,
+                                                     std::span<const codegen::LaunchConfig> candidates);
+void record_config(const TuningRecords& records, const TuningKey& key,
+                   std::span<const codegen::LaunchConfig> candidates, const codegen::LaunchConfig& config);
 
 /// The configuration for `kernel`: recorded, or found by key.strategy with `bench` and recorded. A single
 /// candidate is taken unmeasured where the strategy looks at no other. STAX_LOG=autotune shows the trials.

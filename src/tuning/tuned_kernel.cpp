@@ -144,7 +144,8 @@ TunedKernel::Start TunedKernel::start(size_t size_class) const {
   if (out.settled) return out;
   out.key.gpu = device::cuda_properties(device_).name;
   out.key.triton = compiler_.triton_version();
-  if (auto recorded = TuningRecords(compiler_.cache()).find(out.key, ConfigSpace(out.kernel), out.configs)) {
+  if (auto recorded =
+          recorded_config(TuningRecords(compiler_.cache()), out.key, ConfigSpace(out.kernel), out.configs)) {
     out.configs = {std::move(*recorded)};
     out.settled = true;
   }

@@ -1,6 +1,7 @@
 #include "tuning/tuned_product.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <optional>
 
@@ -8,8 +9,6 @@
 #include "device/cuda_device.h"
 #include "stax/error.h"
 #include "support/check.h"
-#include "support/hash.h"
-#include "support/json.h"
 #include "support/log.h"
 #include "tuning/cold_timer.h"
 
@@ -51,11 +50,18 @@ Json to_json(const kernels::CublasLtAlgorithm& algorithm) {
   return words;
 }
 
+uint64_t number_of(const std::string& digits) {
+  uint64_t out = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out, 16);
+  STAX_CHECK(error == std::errc() && end == digits.data() + digits.size(),
+             "a record of an algorithm: '{}' is no hexadecimal number", digits);
+  return out;
+}
+
 kernels::CublasLtAlgorithm algorithm_of(const Json& words) {
   kernels::CublasLtAlgorithm out;
   STAX_CHECK(words.as_array().size() == std::size(out.data), "a record of {} words", words.as_array().size());
-  for (size_t k = 0; k < std::size(out.data); ++k)
-    out.data[k] = std::stoull(words.as_array()[k].as_string(), nullptr, 16);
+  for (size_t k = 0; k < std::size(out.data); ++k) out.data[k] = number_of(words.as_array()[k].as_string());
   return out;
 }
 
@@ -76,7 +82,7 @@ std::string TunedProduct::Way::str() const {
 }
 
 TunedProduct::TunedProduct(const runtime::CodeCache& cache, int32_t device, TunedProductOptions options)
-    : cache_(cache), device_(device), options_(std::move(options)) {}
+    : records_(cache), device_(device), options_(std::move(options)) {}
 
 TunedProduct::~TunedProduct() = default;
 
@@ -124,7 +130,7 @@ void TunedProduct::multiply(const TensorView& a, const TensorView& b, const Tens
 const TunedProduct::Ready& TunedProduct::ready(const ProductProblem& problem,
                                                const ProductOperands& operands) const {
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<const Ready>& known = all_[problem.str()];
+  std::unique_ptr<const Ready>& known = all_[problem];
   if (!known) known = std::make_unique<const Ready>(Ready{problem, choose(problem, operands)});
   last_.store(known.get(), std::memory_order_release);
   return *known;
@@ -157,22 +163,21 @@ std::vector<TunedProduct::Way> TunedProduct::with_kernel(const ProductProblem& p
   return out;
 }
 
-std::string TunedProduct::key(const ProductProblem& problem) const {
+Json TunedProduct::facts_of(const ProductProblem& problem) const {
   Json facts = Json::object();
   facts.set("product", kRecordVersion);
   facts.set("problem", problem.str());
   facts.set("gpu", device::cuda_properties(device_).name);
   facts.set("library", kernels::cublas_lt_library().version);
   facts.set("measured", static_cast<int64_t>(kMeasured));
-  return sha256_hex(facts.dump());
+  return facts;
 }
 
 TunedProduct::Way TunedProduct::choose(const ProductProblem& problem, const ProductOperands& operands) const {
   const bool kernels = takes_kernel(problem);
   const bool measures = options_.strategy != "none";
-  const std::string record = key(problem);
   if (measures) {
-    if (auto way = recorded(problem, record)) return *way;
+    if (auto way = recorded(problem)) return *way;
   }
   const auto likeliest = [&] {
     try {
@@ -191,28 +196,22 @@ TunedProduct::Way TunedProduct::choose(const ProductProblem& problem, const Prod
     return likeliest();
   }
   const Way& best = *found;
-  Json text = Json::object();
-  text.set("algorithm", to_json(best.answer.algorithm));
-  text.set("kernel", best.after != nullptr);
-  (void)cache_.write(record, text.dump());
+  Json record = Json::object();
+  record.set("algorithm", to_json(best.answer.algorithm));
+  record.set("kernel", best.after != nullptr);
+  records_.put(facts_of(problem), record);
   return best;
 }
 
-std::optional<TunedProduct::Way> TunedProduct::recorded(const ProductProblem& problem,
-                                                        const std::string& key) const {
-  const auto text = cache_.read(key);
-  if (!text) return std::nullopt;
-  try {
-    const Json record = Json::parse(*text);
+std::optional<TunedProduct::Way> TunedProduct::recorded(const ProductProblem& problem) const {
+  return records_.find(facts_of(problem), [&](const Json& record) -> std::optional<Way> {
     const bool kernel = record.at("kernel").as_bool();
     if (kernel && !takes_kernel(problem)) return std::nullopt;
     auto product = std::make_shared<const LibraryProduct>(kernel ? bare(problem) : problem, device_);
     const auto answer = product->check(algorithm_of(record.at("algorithm")));
     if (!answer) return std::nullopt;
     return Way{std::move(product), *answer, kernel ? epilogue(problem) : nullptr};
-  } catch (const std::exception&) {
-    return std::nullopt;  // written by another version: measured anew
-  }
+  });
 }
 
 TunedProduct::Way TunedProduct::measured(const ProductProblem& problem,

@@ -12,7 +12,7 @@
 
 #include "kernels/external.h"
 #include "kernels/library_product.h"
-#include "runtime/code_cache.h"
+#include "tuning/records.h"
 
 namespace stax::tuning {
 
@@ -78,7 +78,7 @@ class TunedProduct final : public kernels::PreparedExternal {
                 const TensorView& result) const;
   const Ready& ready(const kernels::ProductProblem& problem, const kernels::ProductOperands& operands) const;
   Way choose(const kernels::ProductProblem& problem, const kernels::ProductOperands& operands) const;
-  std::optional<Way> recorded(const kernels::ProductProblem& problem, const std::string& key) const;
+  std::optional<Way> recorded(const kernels::ProductProblem& problem) const;
   Way measured(const kernels::ProductProblem& problem, const kernels::ProductOperands& operands) const;
   /// The library's own ways, and those with a kernel after the product.
   std::vector<Way> by_library(const kernels::ProductProblem& problem, int32_t most) const;
@@ -86,13 +86,16 @@ class TunedProduct final : public kernels::PreparedExternal {
   /// Whether a kernel may do what follows the product.
   bool takes_kernel(const kernels::ProductProblem& problem) const;
   std::shared_ptr<const ProductEpilogue> epilogue(const kernels::ProductProblem& problem) const;
-  std::string key(const kernels::ProductProblem& problem) const;
+  /// What a record depends on.
+  Json facts_of(const kernels::ProductProblem& problem) const;
 
-  const runtime::CodeCache& cache_;
+  TuningRecords records_;
   int32_t device_;
   TunedProductOptions options_;
   mutable std::mutex mutex_;
-  mutable std::unordered_map<std::string, std::unique_ptr<const Ready>> all_;  // by ProductProblem::str()
+  mutable std::unordered_map<kernels::ProductProblem, std::unique_ptr<const Ready>,
+                             kernels::ProductProblemHash>
+      all_;
   mutable std::atomic<const Ready*> last_ = nullptr;
 };
 

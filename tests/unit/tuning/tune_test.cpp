@@ -52,7 +52,7 @@ TEST_F(Tune, EverythingThatARecordDependsOnIsItsKey) {
     EXPECT_GT(bench_.measurements, measured);
   }
   const std::vector<LaunchConfig> fewer = {x_config(64, 4)};
-  EXPECT_FALSE(records_.find(key_, ConfigSpace(kernel_), fewer));
+  EXPECT_FALSE(recorded_config(records_, key_, ConfigSpace(kernel_), fewer));
 }
 
 // Content that is whole but no configuration of this kernel: of another version, or made by hand.
@@ -60,11 +60,11 @@ TEST_F(Tune, ARecordThatDoesNotFitCountsAsMissing) {
   const std::vector<LaunchConfig> start = candidates(kernel_);
   for (const LaunchConfig& config :
        {x_config(3, 4), x_config(8192, 4), LaunchConfig{.blocks = {{"YBLOCK", 8}}}, LaunchConfig{}}) {
-    records_.put(key_, start, config);
-    EXPECT_FALSE(records_.find(key_, ConfigSpace(kernel_), start)) << to_string(config);
+    record_config(records_, key_, start, config);
+    EXPECT_FALSE(recorded_config(records_, key_, ConfigSpace(kernel_), start)) << to_string(config);
   }
-  records_.put(key_, start, x_config(8, 2));
-  const auto found = records_.find(key_, ConfigSpace(kernel_), start);
+  record_config(records_, key_, start, x_config(8, 2));
+  const auto found = recorded_config(records_, key_, ConfigSpace(kernel_), start);
   ASSERT_TRUE(found);
   EXPECT_EQ(to_string(*found), to_string(x_config(8, 2)));
 }
