@@ -51,6 +51,10 @@ struct CompileOptions {
   /// How products of float32 matrices on a GPU may be computed: "highest" takes the operands as they are,
   /// "high" and "medium" let their mantissas be rounded to 10 bits (TF32), which is several times as fast.
   std::string matmul_precision = "highest";
+  /// Whether relu of a product of matrices on a GPU is NaN where the product is, as everywhere else. With
+  /// false it may be 0 there: then NVIDIA's library, whose relu is so, may compute it with the product, where
+  /// that is faster.
+  bool relu_keeps_nan = true;
   /// With `dynamic`: what is declared about single dimensions. A declared dimension that the function turns
   /// out to fix is an error, and so is a size outside its declared range.
   DynamicShapes dynamic_shapes = {};

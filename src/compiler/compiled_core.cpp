@@ -373,6 +373,7 @@ struct CompiledCore::State {
     compiler::PipelineOptions out{compiler::Backend::native, options.strict_native};
     out.tuning = options.tuning;
     out.tf32 = options.matmul_precision != "highest";
+    out.relu_keeps_nan = options.relu_keeps_nan;
     return out;
   }
 };

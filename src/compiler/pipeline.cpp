@@ -121,7 +121,8 @@ Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& opti
   stages.target = cpu   ? "cpu:" + device::cpu_target().name
                   : gpu ? cuda_target_name(stages.device.index)
                         : options.target;
-  const graph::PassContext context{ops::table(), env, evaluate_constants, /*fuses_products=*/gpu};
+  const graph::PassContext context{ops::table(), env, evaluate_constants, /*fuses_products=*/gpu,
+                                   options.relu_keeps_nan};
   stages.graph = graph::run_passes(context, std::move(graph));
   if (log::enabled(Channel::graph)) log::write(Channel::graph, "\n" + stages.graph.str());
   lowering::Lowered lowered =

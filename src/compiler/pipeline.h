@@ -39,6 +39,8 @@ struct PipelineOptions {
   /// Whether products of float32 matrices on a GPU may round their operands, by
   /// CompileOptions::matmul_precision.
   bool tf32 = false;
+  /// As CompileOptions::relu_keeps_nan.
+  bool relu_keeps_nan = true;
 };
 
 /// What each stage made of one graph.

@@ -498,6 +498,27 @@ TEST_F(GpuTest, AReluOfAProductKeepsNaN) {
   }
 }
 
+TEST_F(GpuTest, AReluThatNeedNotKeepNaNMayBeTheLibrarys) {
+  const auto f = [](const Tensor& x, const Tensor& w, const Tensor& b) { return relu(linear(x, w, b)); };
+  const Tensor x = ramp({4, 8}, 0.125) - 1, w = ramp({6, 8}, 0.125), b = ramp({6}, 2);
+  for (const bool keeps : {true, false}) {
+    for (const std::string tuning : {"none", "candidates"}) {
+      auto compiled = compile(f, {.strict_native = true, .tuning = tuning, .relu_keeps_nan = keeps});
+      fake_cublas_lt::reset();
+      expect_close(compiled(x.cuda(), w.cuda(), b.cuda()), f(x, w, b), 1e-4);
+      EXPECT_EQ(compiled.artifacts()[0].kernels.size(), keeps ? 1u : 0u);
+      if (on_real_gpu()) continue;
+      const auto products = fake_cublas_lt::products();
+      const auto with = [&](kernels::CublasEpilogue epilogue) {
+        return std::ranges::count(products, epilogue, &fake_cublas_lt::Product::epilogue);
+      };
+      EXPECT_EQ(with(kernels::CublasEpilogue::relu_bias) > 0, !keeps);
+      // Measured beside the product alone with a kernel behind it.
+      EXPECT_EQ(with(kernels::CublasEpilogue::none) > 0, tuning == "candidates");
+    }
+  }
+}
+
 TEST_F(GpuTest, TensorsOnTwoDevicesAreRefused) {
   const Tensor x = ramp({4});
   for (const bool compiles : {false, true}) {

@@ -20,7 +20,8 @@ using testing::ElementsAre;
 /// The operators of a graph that was built over x [4, 8], w [8, 6], a bias [6] and a residual [4, 6], after
 /// the pass.
 std::vector<std::string> fused(
-    DType dtype, const std::function<Var(Builder&, Var x, Var w, Var bias, Var residual)>& build) {
+    DType dtype, const std::function<Var(Builder&, Var x, Var w, Var bias, Var residual)>& build,
+    bool relu_keeps_nan = true) {
   ShapeEnv env;
   Graph graph;
   Builder b(ops::table(), env, graph);
@@ -32,7 +33,7 @@ std::vector<std::string> fused(
   const Var x = input({4, 8}), w = input({8, 6}), bias = input({6}), residual = input({4, 6});
   const Var out = build(b, x, w, bias, residual);
   graph.outputs.push_back({out.value(), -1});
-  const graph::PassContext context{ops::table(), env, nullptr};
+  const graph::PassContext context{ops::table(), env, nullptr, /*fuses_products=*/true, relu_keeps_nan};
   const Graph after = graph::fuse_products(context, graph);
   graph::verify(after);
   EXPECT_EQ(after.meta(after.outputs[0].value).str(), out.meta().str());
@@ -112,6 +113,30 @@ TEST(ProductEpilogue, StopsAtTheSecondBiasAndAfterTheActivation) {
                       return b.call("relu", {b.call("mm", {x, w}) + bias});
                     }),
               ElementsAre("product_epilogue", "relu"));
+}
+
+TEST(ProductEpilogue, TakesAReluThatNeedNotKeepNaN) {
+  const auto build = [](Builder& b, Var x, Var w, Var bias, Var) {
+    return b.call("relu", {b.call("relu", {b.call("mm", {x, w}) + bias})});
+  };
+  EXPECT_THAT(fused(DType::float32, build, false), ElementsAre("product_epilogue", "relu"));
+}
+
+TEST(ProductEpilogue, ThePassRunsWhereTheContextSaysSo) {
+  for (const bool fuses : {false, true}) {
+    ShapeEnv env;
+    Graph graph;
+    Builder b(ops::table(), env, graph);
+    const Var x = b.input(graph::dense(DType::float32, {4, 4}));
+    graph.inputs.push_back(x.value().node);
+    graph.outputs.push_back({(b.call("mm", {x, x}) + b.call("select.int", {x, 0, 1})).value(), -1});
+    std::vector<std::string> ran;
+    const auto after = graph::run_passes(
+        {ops::table(), env, nullptr, fuses}, graph,
+        [&](const graph::Pass& pass, const Graph&, double) { ran.emplace_back(pass.name); });
+    EXPECT_EQ(std::ranges::count(ran, "fuse_products"), fuses ? 1 : 0);
+    EXPECT_EQ(after.str().find("product_epilogue") != std::string::npos, fuses) << after.str();
+  }
 }
 
 // A float32 bias of a product of halves would be rounded before it is added.
