@@ -154,12 +154,16 @@ def welford_rows(mean, m2, count, x, mask, dim: tl.constexpr):
     which the second corrects the first's rounding (Chan, Golub and LeVeque 1983, equation 1.7)."""
     if mask is None:
         n = tl.full(mean.shape, x.shape[dim], mean.dtype)
+        total = tl.sum(x, dim)
     else:
         mask = tl.broadcast_to(mask, x.shape)
         x = tl.where(mask, x, 0.0)
-        n = tl.expand_dims(tl.sum(mask.to(x.dtype), dim), dim)
+        # Counted beside the sum: a sum of the mask alone is one that every thread does all of, since nothing of memory
+        # tells it how to spread.
+        total, n = tl.reduce((x, mask.to(x.dtype)), dim, _add_both)
+        n = tl.expand_dims(n, dim)
     some = tl.maximum(n, 1.0)
-    rough = tl.expand_dims(tl.sum(x, dim), dim) / some
+    rough = tl.expand_dims(total, dim) / some
     d = x - rough
     if mask is not None:
         d = tl.where(mask, d, 0.0)

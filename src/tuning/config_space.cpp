@@ -131,7 +131,8 @@ void pointwise(const TileKernel& kernel, Candidates& out) {
 }
 
 void persistent(const TileKernel& kernel, Candidates& out) {
-  const int64_t r0 = hint_of(kernel, TileAxisKind::r0);
+  // Of a form for shorter rows the block is shorter than the hint.
+  const int64_t r0 = kernel.axis(TileAxisKind::r0)->block;
   if (r0 >= 512 && kernel.hint == ReductionHint::inner) {
     // One row, or two, by as many warps as leave a thread 4 values of a row up to 16.
     const auto warps = static_cast<int32_t>(r0 / 256);

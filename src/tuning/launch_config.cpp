@@ -56,8 +56,10 @@ Wanted wanted_blocks(const TileKernel& kernel) {
       if (kernel.axes.size() == 2) return {.y = 32, .x = 32};
       return {.z = 16, .y = 16, .x = 16};
     case TileForm::persistent: {
-      const int64_t x = std::clamp<int64_t>(kPersistent / r0, 1, 64);
-      return {.x = x, .warps = static_cast<int32_t>(std::clamp<int64_t>(x * r0 / kOfWarp, 1, 8))};
+      // Of a form for shorter rows the block is shorter than the hint.
+      const int64_t block = kernel.axis(TileAxisKind::r0)->block;
+      const int64_t x = std::clamp<int64_t>(kPersistent / block, 1, 64);
+      return {.x = x, .warps = static_cast<int32_t>(std::clamp<int64_t>(x * block / kOfWarp, 1, 8))};
     }
     case TileForm::looped:
       if (kernel.hint != ReductionHint::inner) return {.x = 32, .r0 = 128, .warps = 8};

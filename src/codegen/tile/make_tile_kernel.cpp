@@ -383,12 +383,11 @@ class TileBuilder {
   }
 
   /// Of rows in memory a block is folded at once, and then added to what was folded before: fewer operations
-  /// an element than adding each to accumulators of its own. Where rows have any length, blocks have masks
-  /// and are small beside the rows: folds for each cost more than they save.
+  /// an element than adding each to accumulators of its own.
   bool of_rows(OpCode op) const {
     if (op == OpCode::reduce_softmax) return true;
     return op == OpCode::reduce_welford && kernel_.form == TileForm::looped &&
-           kernel_.hint == ReductionHint::inner && kernel_.axes.back().numel.is_constant();
+           kernel_.hint == ReductionHint::inner;
   }
 
   void emit_scan(ValueId id) {

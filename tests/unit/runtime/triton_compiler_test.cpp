@@ -123,6 +123,37 @@ TEST_F(RealTriton, KernelsThatCallFunctionsCompile) {
   EXPECT_GT(outcomes[0].kernel->registers, 0);
 }
 
+// A block's count has to be spread over the threads as its values are: with a layout of its own each thread
+// adds up the whole mask.
+TEST_F(RealTriton, AMaskedBlockOfRowsIsFoldedLikeAWholeOne) {
+  const auto folded = [&](const std::string& mask) {
+    TritonRequest fold = request();
+    fold.source = R"(import triton
+import triton.language as tl
+from stax_triton.runtime import triton_helpers, triton_heuristics
+
+
+@triton_heuristics.reduction(size_hints={'x': 64, 'r0_': 4096}, signature={'in_ptr0': '*fp32', 'out_ptr0': '*fp32'}, grid='Grid1D')
+@triton.jit
+def fold(in_ptr0, out_ptr0, xnumel, R0_BLOCK : tl.constexpr):
+    x = tl.program_id(0) + tl.arange(0, 1)[:, None]
+    r0 = tl.arange(0, R0_BLOCK)[None, :]
+    none = tl.full([1, 1], 0, tl.float32)
+    tmp0 = tl.load(in_ptr0 + R0_BLOCK * x + r0, MASK)
+    mean, m2, n = triton_helpers.welford_rows(none, none, none, tmp0, MASK, 1)
+    tl.store(out_ptr0 + x, mean + m2 + n)
+)";
+    for (size_t at = fold.source.find("MASK"); at != std::string::npos; at = fold.source.find("MASK"))
+      fold.source.replace(at, 4, mask);
+    fold.kernel = "fold";
+    fold.config = {.blocks = {{"R0_BLOCK", 4096}}};
+    return fold;
+  };
+  TritonCompiler compiler(options());
+  const size_t whole = compiler.compile(folded("None"))->cubin.size();
+  EXPECT_LT(compiler.compile(folded("r0 < xnumel"))->cubin.size(), 2 * whole);
+}
+
 TEST_F(RealTriton, KeepsResultsOnDisk) {
   std::string code;
   {

@@ -85,6 +85,21 @@ TEST(Candidates, OneToSixOfTheSpaceForEveryForm) {
   }
 }
 
+// Rows of 100 where the example's have 1024: the form for them has blocks of 128, and takes several rows at a
+// time.
+TEST(Candidates, OfAFormForShorterRowsGoByItsBlock) {
+  codegen::TileKernel shorter = reduction_kernel(4096, 1024, ReductionHint::inner);
+  shorter.form = codegen::TileForm::persistent;
+  shorter.axes.back().block = 128;
+  codegen::TileKernel of_that_length = shorter;
+  of_that_length.axes.back().size_hint = 128;
+  const auto got = candidates(shorter), wanted = candidates(of_that_length);
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t k = 0; k < got.size(); ++k) EXPECT_EQ(to_string(got[k]), to_string(wanted[k]));
+  shorter.axes.back().block = 1024;
+  EXPECT_NE(to_string(candidates(shorter)[0]), to_string(got[0]));
+}
+
 TEST(SelectEmpirically, TakesTheFastest) {
   FakeBench bench(valley);
   const std::vector<LaunchConfig> configs = {x_config(8, 4), x_config(128, 4), x_config(512, 4)};
