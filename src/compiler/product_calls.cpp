@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <mutex>
 
 #include "graph/activation.h"
@@ -26,14 +27,17 @@ ProductKind product_kind(const codegen::PlanExternal& call) {
 class EpilogueKernel final : public tuning::ProductEpilogue {
  public:
   EpilogueKernel(const tuning::EpilogueShape& shape, Device device, const PipelineOptions& options);
+  ~EpilogueKernel() override { delete block_.load(); }
 
   void run(void* result, const void* bias) const override {
     std::array<void*, kMostRoles> buffers{};
     for (size_t k = 0; k < roles_.size(); ++k)
       buffers[k] = roles_[k] == Role::bias ? const_cast<void*>(bias) : result;
     codegen::KernelStatus status;
-    kernel_->run(
-        {{buffers.data(), roles_.size()}, {}, &status, {}, extents_, [](Expr e) { return e.value(); }});
+    std::unique_ptr<codegen::LaunchBlock> block(block_.exchange(nullptr));
+    const auto number = [](Expr e) { return e.value(); };
+    kernel_->run({{buffers.data(), roles_.size()}, {}, &status, {}, extents_, number, &block});
+    delete block_.exchange(block.release());
   }
 
  private:
@@ -42,6 +46,7 @@ class EpilogueKernel final : public tuning::ProductEpilogue {
   std::shared_ptr<tuning::TunedKernel> kernel_;
   std::vector<Role> roles_;  // of the kernel's buffers
   std::vector<long> extents_;
+  mutable std::atomic<codegen::LaunchBlock*> block_ = nullptr;  // of the last launch; null while one uses it
 };
 
 graph::Graph epilogue_graph(const tuning::EpilogueShape& shape, Device device, ShapeEnv& env) {

@@ -1,55 +1,56 @@
 #include "runtime/external_call.h"
 
-#include "support/check.h"
-
 namespace stax::runtime {
 
-namespace {
-
-using Value = std::function<int64_t(Expr)>;
-
-TensorView view_of(const loops::Operand& o, const Value& value) {
-  TensorView out{nullptr, o.dtype, {}, {}};
-  for (Expr e : o.sizes) out.sizes.push_back(value(e));
-  for (Expr e : o.strides) out.strides.push_back(value(e));
-  return out;
+template <class T>
+void ExternalViews::set(std::vector<Changing<T>>& changing, T& place, Expr from) {
+  if (from.is_constant())
+    place = from.value();
+  else
+    changing.push_back({&place, from});
 }
 
-/// The argument with views for operands and constants for expressions.
-Argument<TensorView> evaluated(const Argument<loops::Operand>& argument, const Value& value) {
-  Argument<TensorView> out =
-      map_tensors<TensorView>(argument, [&](const loops::Operand& o) { return view_of(o, value); });
-  if (auto* number = std::get_if<Number>(&out.value)) {
-    if (!number->is_float()) number->integer = value(number->integer);
-  } else if (auto* list = std::get_if<std::vector<Expr>>(&out.value)) {
-    for (Expr& e : *list) e = value(e);
+void ExternalViews::fill(TensorView& view, const loops::Operand& o) {
+  for (size_t d = 0; d < o.sizes.size(); ++d) {
+    set(changing_sizes_, view.sizes[d], o.sizes[d]);
+    set(changing_sizes_, view.strides[d], o.strides[d]);
   }
-  return out;
+  patches_.push_back({&view, o.buffer, o.offset});
+  if (o.offset.is_constant()) patches_.back().offset_bytes = o.offset.value() * itemsize(o.dtype);
 }
 
-}  // namespace
+void ExternalViews::fill(Argument<TensorView>& to, const Argument<loops::Operand>& from) {
+  if (auto* view = std::get_if<TensorView>(&to.value)) {
+    fill(*view, from.tensor());
+  } else if (auto* views = std::get_if<Argument<TensorView>::Tensors>(&to.value)) {
+    for (size_t t = 0; t < views->size(); ++t)
+      if ((*views)[t]) fill(*(*views)[t], *from.tensors()[t]);
+  } else if (auto* number = std::get_if<Number>(&to.value)) {
+    if (!number->is_float()) set(changing_numbers_, number->integer, number->integer);
+  } else if (auto* list = std::get_if<std::vector<Expr>>(&to.value)) {
+    for (Expr& e : *list) set(changing_numbers_, e, e);
+  }
+}
 
-ExternalViews::ExternalViews(const codegen::PlanExternal& call, const Value& value) {
-  for (const auto& a : call.arguments) arguments_.push_back(evaluated(a, value));
+ExternalViews::ExternalViews(const codegen::PlanExternal& call) {
+  const auto empty = [](const loops::Operand& o) {
+    return TensorView{nullptr, o.dtype, std::vector<int64_t>(o.sizes.size()),
+                      std::vector<int64_t>(o.strides.size())};
+  };
+  for (const auto& a : call.arguments) arguments_.push_back(map_tensors<TensorView>(a, empty));
   if (!call.dynamic) {
-    for (const loops::Operand& o : call.results) results_.push_back(view_of(o, value));
+    for (const loops::Operand& o : call.results) results_.push_back(empty(o));
   }
   // Both vectors have their length now: pointers into them stay valid, also when they are moved.
-  const auto patch = [&](TensorView& view, const loops::Operand& o) {
-    patches_.push_back({&view, o.buffer, value(o.offset) * itemsize(o.dtype)});
-  };
-  for (size_t k = 0; k < arguments_.size(); ++k) {
-    const auto& from = call.arguments[k].value;
-    auto& to = arguments_[k].value;
-    if (auto* view = std::get_if<TensorView>(&to)) patch(*view, std::get<loops::Operand>(from));
-    if (auto* views = std::get_if<Argument<TensorView>::Tensors>(&to)) {
-      const auto& operands = std::get<Argument<loops::Operand>::Tensors>(from);
-      for (size_t t = 0; t < views->size(); ++t) {
-        if ((*views)[t]) patch(*(*views)[t], *operands[t]);
-      }
-    }
-  }
-  for (size_t k = 0; k < results_.size(); ++k) patch(results_[k], call.results[k]);
+  for (size_t k = 0; k < arguments_.size(); ++k) fill(arguments_[k], call.arguments[k]);
+  for (size_t k = 0; k < results_.size(); ++k) fill(results_[k], call.results[k]);
+}
+
+void ExternalViews::renew(const std::function<int64_t(Expr)>& value) {
+  for (const auto& c : changing_sizes_) *c.place = value(c.from);
+  for (const auto& c : changing_numbers_) *c.place = value(c.from);
+  for (Patch& p : patches_)
+    if (!p.offset.is_constant()) p.offset_bytes = value(p.offset) * itemsize(p.view->dtype);
 }
 
 void ExternalViews::point_at(std::span<void* const> base) {

@@ -13,12 +13,15 @@ namespace stax::runtime {
 /// Views of one call. Holds pointers into itself, so it is moved but never copied.
 class ExternalViews {
  public:
-  /// `value` gives the value of a size, stride, offset or number of the call.
-  ExternalViews(const codegen::PlanExternal& call, const std::function<int64_t(Expr)>& value);
+  /// Of what changes from call to call nothing is set yet: see renew().
+  explicit ExternalViews(const codegen::PlanExternal& call);
   ExternalViews(ExternalViews&&) = default;
   ExternalViews(const ExternalViews&) = delete;
   ExternalViews& operator=(ExternalViews&&) = default;
   ExternalViews& operator=(const ExternalViews&) = delete;
+
+  /// Sets what is no constant. `value` gives the value of a size, stride, offset or number of the call.
+  void renew(const std::function<int64_t(Expr)>& value);
 
   /// Sets the views' data from element 0 of each buffer; null where a buffer's is.
   void point_at(std::span<void* const> base);
@@ -30,11 +33,25 @@ class ExternalViews {
   struct Patch {
     TensorView* view;
     loops::BufferId buffer;
-    int64_t offset_bytes;
+    Expr offset;  // in elements
+    int64_t offset_bytes = 0;
   };
+  /// Where the value of an expression stands.
+  template <class T>
+  struct Changing {
+    T* place;
+    Expr from;
+  };
+  void fill(TensorView& view, const loops::Operand& operand);
+  void fill(Argument<TensorView>& argument, const Argument<loops::Operand>& from);
+  template <class T>
+  static void set(std::vector<Changing<T>>& changing, T& place, Expr from);
+
   std::vector<Argument<TensorView>> arguments_;
   std::vector<TensorView> results_;
   std::vector<Patch> patches_;
+  std::vector<Changing<int64_t>> changing_sizes_;
+  std::vector<Changing<Expr>> changing_numbers_;
 };
 
 }  // namespace stax::runtime

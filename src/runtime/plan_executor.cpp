@@ -27,10 +27,7 @@ struct PlanExecutor::Frame {
         sizes(plan.sizes),
         blocks(plan.kernels.size()) {
     for (const auto& [buffer, data] : plan.constants) base[buffer] = data;
-    if (!plan.fixed()) return;
-    for (const codegen::PlanExternal& call : plan.plan.externals) {
-      externals.emplace_back(call, [](Expr e) { return e.value(); });
-    }
+    for (const codegen::PlanExternal& call : plan.plan.externals) externals.emplace_back(call);
   }
 
   std::vector<int64_t> numbers;                               // by NumberId
@@ -38,7 +35,7 @@ struct PlanExecutor::Frame {
   std::vector<void*> pointers;                                // arguments of all kernels
   std::vector<long> sizes;                                    // size symbols of all kernels
   std::vector<std::unique_ptr<codegen::LaunchBlock>> blocks;  // by kernel: what its runner keeps
-  std::vector<ExternalViews> externals;                       // where sizes are fixed
+  std::vector<ExternalViews> externals;                       // by external
 };
 
 /// Frames that no call uses at the moment; as many are kept as calls usually overlap.
@@ -179,6 +176,8 @@ class PlanExecutor::Run {
   const PreparedKernel& chosen(int32_t k) const;
   int64_t grain_of(const PreparedPhase& phase) const;
   void launch(const PreparedKernel& kernel);
+  /// The arguments and results of an external call, over this call's memory.
+  ExternalViews& views_of(int32_t k);
   void call_external(int32_t k);
   void call_dynamic(int32_t k);
   void bind_late(int32_t k, std::span<const TensorView> results);
@@ -372,21 +371,23 @@ void PlanExecutor::Run::launch(const PreparedKernel& kernel) {
 }
 
 void PlanExecutor::Run::call_external(int32_t k) {
-  const auto call = [&](ExternalViews& views) {
-    views.point_at(frame_.base);
-    if (const auto& runner = plan_.plan.externals[k].runner)
-      return runner->run(views.arguments(), views.results());
-    if (plan_.machine.device != kCPU) {
-      HostViews here(views.arguments(), views.results(), plan_.machine.device.index);
-      plan_.externals[k](here.arguments(), here.results());
-      return here.upload();
-    }
-    if (const auto& ready = plan_.ready[k]) return ready->run(views.arguments(), views.results());
-    plan_.externals[k](views.arguments(), views.results());
-  };
-  if (plan_.fixed()) return call(frame_.externals[k]);
-  ExternalViews views(plan_.plan.externals[k], [this](Expr e) { return evaluated(e); });
-  call(views);
+  ExternalViews& views = views_of(k);
+  if (const auto& runner = plan_.plan.externals[k].runner)
+    return runner->run(views.arguments(), views.results());
+  if (plan_.machine.device != kCPU) {
+    HostViews here(views.arguments(), views.results(), plan_.machine.device.index);
+    plan_.externals[k](here.arguments(), here.results());
+    return here.upload();
+  }
+  if (const auto& ready = plan_.ready[k]) return ready->run(views.arguments(), views.results());
+  plan_.externals[k](views.arguments(), views.results());
+}
+
+ExternalViews& PlanExecutor::Run::views_of(int32_t k) {
+  ExternalViews& views = frame_.externals[k];
+  if (!plan_.fixed()) views.renew([this](Expr e) { return evaluated(e); });
+  views.point_at(frame_.base);
+  return views;
 }
 
 void* PlanExecutor::Run::allocate_block(BufferId buffer, int64_t bytes) {
@@ -406,8 +407,7 @@ void PlanExecutor::Run::release(BufferId buffer) {
 void PlanExecutor::Run::call_dynamic(int32_t k) {
   const codegen::PlanExternal& call = plan_.plan.externals[k];
   const PreparedDynamic& prepared = plan_.dynamics[k];
-  ExternalViews views(call, [this](Expr e) { return evaluated(e); });
-  views.point_at(frame_.base);
+  const ExternalViews& views = views_of(k);
   const bool on_gpu = plan_.machine.device != kCPU;
   std::vector<TensorView> results;
   std::vector<std::unique_ptr<std::byte[]>> here;  // results in host memory, where kernels write to a device

@@ -90,7 +90,7 @@ void prepare_externals(PreparedPlan& p) {
   for (size_t k = 0; k < p.ready.size(); ++k) {
     const kernels::PrepareExternal prepare = p.machine.find_prepare(p.plan.externals[k].function);
     if (prepare == nullptr) continue;
-    ExternalViews views(p.plan.externals[k], [](Expr e) { return e.value(); });
+    ExternalViews views(p.plan.externals[k]);
     views.point_at(base);
     p.ready[k] = prepare(views.arguments(), views.results());
   }

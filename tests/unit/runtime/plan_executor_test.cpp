@@ -308,6 +308,10 @@ TEST(PlanExecutor, CallsExternalFunctionsOnViews) {
       EXPECT_EQ(static_cast<float*>(outputs[0].data)[i + 1], 2.5f * static_cast<float>(i + 1));
     }
     m.allocator.deallocate(outputs[0].data, outputs[0].bytes);
+    const int64_t before = heap_allocations();
+    executor.run({inputs, {}}, out);  // the views are kept, and set anew
+    EXPECT_EQ(heap_allocations() - before, 0);
+    m.allocator.deallocate(outputs[0].data, outputs[0].bytes);
   }
 }
 
