@@ -100,7 +100,20 @@ TEST_F(GpuTest, ManyBlocksAlongAnyDimension) {
   expect_close(compile(turned, {.dynamic = true})(a.cuda(), b.cuda()), turned(a, b), 1e-6);
 }
 
-// Each class of sizes has a configuration of its own.
+// Each class of sizes has a configuration of its own, which is measured once.
+TEST_F(GpuTest, EachClassOfSizesIsMeasuredOnce) {
+  const auto f = [](const Tensor& x) { return x * 2 + 1; };
+  auto compiled = compile(f, {.dynamic = true, .strict_native = true, .tuning = "candidates"});
+  for (const auto& [n, measures] :
+       {std::pair{512, true}, {500, false}, {8192, true}, {512, false}, {8000, false}}) {
+    const Tensor x = ramp({n}), there = x.cuda();
+    fake_cuda::reset();
+    expect_close(compiled(there), f(x), 1e-6);
+    if (!on_real_gpu()) EXPECT_EQ(fake_cuda::launches().size() > 1, measures) << n;
+  }
+  EXPECT_EQ(compiled.artifacts().size(), 1u);
+}
+
 TEST_F(GpuTest, TunedKernelsServeSizesFarFromTheHint) {
   const auto f = [](const Tensor& x) { return (x * 2).sum(-1); };
   auto compiled = compile(f, {.dynamic = true, .strict_native = true, .tuning = "candidates"});

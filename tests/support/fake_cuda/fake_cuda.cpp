@@ -401,7 +401,10 @@ EXPORTED cuLaunchKernel(CudaFunction function, uint32_t grid_x, uint32_t grid_y,
     return kInvalidValue;
   const auto given = s.argument_counts.find(known.name);
   const size_t count = given != s.argument_counts.end() ? given->second : known.arguments;
-  for (size_t k = 0; k < count; ++k) std::memcpy(&launch.arguments.emplace_back(), arguments[k], 8);
+  for (size_t k = 0; k < count; ++k) {
+    std::memcpy(&launch.arguments.emplace_back(), arguments[k], 8);
+    launch.places.push_back(static_cast<uint64_t*>(arguments[k]));
+  }
   s.launches.push_back(launch);
   if (s.body) s.body(launch);
   if (!known.code.empty()) return interpret(known, launch);

@@ -16,6 +16,7 @@ struct Launch {
   uint32_t grid[3] = {}, block[3] = {}, shared_bytes = 0;
   void* stream = nullptr;
   std::vector<uint64_t> arguments;  // 8 bytes each, as many as argument_count() said
+  std::vector<uint64_t*> places;    // where they were given
 };
 
 #define FAKE_CUDA_API __attribute__((visibility("default")))

@@ -154,7 +154,9 @@ TEST_F(CudaKernelTest, WhatSizesDetermineIsLaidOutOnce) {
     return block.get() == before;
   };
   EXPECT_FALSE(run(even_, 0.5, 70));
-  EXPECT_TRUE(run(even_ /* at the same place */, 1.5, 70));
+  // What is not laid out again is as a launch left it.
+  *fake_cuda::launches().at(0).places.at(4) = 41;
+  EXPECT_TRUE(run(even_, 1.5, 70));
   EXPECT_TRUE(run(odd_, 1.5, 70));
   EXPECT_TRUE(run(even_, 1.5, 70));
   run(even_, 1.5, 71);
@@ -162,9 +164,9 @@ TEST_F(CudaKernelTest, WhatSizesDetermineIsLaidOutOnce) {
   ASSERT_EQ(launches.size(), 5u);
   EXPECT_EQ(launches[1].kernel, "kept");
   const uint64_t number = std::bit_cast<uint64_t>(1.5);
-  EXPECT_THAT(launches[1].arguments, ElementsAre(0x1000u, 0x1000u, number, 70u, 40u, 70u, 0u, 0u));
+  EXPECT_THAT(launches[1].arguments, ElementsAre(0x1000u, 0x1000u, number, 70u, 41u, 70u, 0u, 0u));
   EXPECT_EQ(launches[2].kernel, "kept_general");
-  EXPECT_THAT(launches[2].arguments, ElementsAre(0x1000u, 0x1004u, number, 70u, 40u, 70u, 0u, 0u));
+  EXPECT_THAT(launches[2].arguments, ElementsAre(0x1000u, 0x1004u, number, 70u, 41u, 70u, 0u, 0u));
   EXPECT_EQ(launches[3].kernel, "kept");
   EXPECT_THAT(launches[4].arguments, ElementsAre(0x1000u, 0x1000u, number, 71u, 40u, 71u, 0u, 0u));
   for (int k = 0; k < 2; ++k) EXPECT_THROW(run(even_, 1.5, 1L << 50), RuntimeError);  // nothing is kept
