@@ -166,6 +166,17 @@ TEST_F(LibraryProductTest, AddsABiasAndAppliesFunctions) {
   EXPECT_EQ(fake_cublas_lt::products().back().epilogue, CublasEpilogue::gelu);
 }
 
+TEST_F(LibraryProductTest, EachCallHasItsOwnBias) {
+  const Memory a = values({2, 3}, {3, 1}), b = values({3, 4}, {4, 1}), c = values({2, 4}, {4, 1}),
+               first = values({4}, {1}), second = values({4}, {1}, 4);
+  const LibraryProduct product(*problem_of(a.view, b.view, c.view, &first.view, {}), 0);
+  const CublasLtAnswer answer = product.answers(1)[0];
+  for (const Memory* bias : {&first, &second, &second, &first}) {
+    product.run({a.view.data, b.view.data, bias->view.data, c.view.data}, answer);
+    EXPECT_EQ(c.at(0, 1, 2), sum_of_products(a, b, 0, 1, 2) + bias->data()[2]);
+  }
+}
+
 TEST_F(LibraryProductTest, HalfTypesAreRoundedOnceOrNotAtAll) {
   Memory a = values({1, 2}, {2, 1}), b = values({2, 1}, {1, 1}), c = values({1, 1}, {1, 1});
   const auto set = [](const Memory& v, std::vector<uint16_t> bits) {

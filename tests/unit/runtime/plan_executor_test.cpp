@@ -12,7 +12,7 @@
 #include "device/cpu_allocator.h"
 #include "loops/parse.h"
 #include "stax/error.h"
-#include "unit/runtime/heap_counter.h"
+#include "support/heap_counter.h"
 
 namespace stax::runtime {
 namespace {

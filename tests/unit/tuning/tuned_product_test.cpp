@@ -6,6 +6,7 @@
 #include "support/check.h"
 #include "support/fake_cuda/fake_cublas_lt.h"
 #include "support/file.h"
+#include "support/heap_counter.h"
 #include "tensor/storage.h"
 
 namespace stax::tuning {
@@ -71,6 +72,24 @@ TEST_F(TunedProductTest, TakesTheFastestAndRemembersIt) {
   EXPECT_EQ(fake_cublas_lt::questions(), 2);
   EXPECT_EQ(run(next), 4);
   EXPECT_EQ(fake_cublas_lt::questions(), 2);
+}
+
+TEST_F(TunedProductTest, ProductsThatAreKnownAllocateNothing) {
+  const TunedProduct product(cache_, 0, {.strategy = "none"});
+  std::vector<std::pair<std::vector<Argument<TensorView>>, std::vector<TensorView>>> calls;
+  for (const int64_t m : {2, 3}) calls.push_back({{matrix(m, 4, 1), matrix(4, 3, 1)}, {matrix(m, 3, -1)}});
+  calls.push_back({{matrix(2, 4, 1), matrix(4, 3, 1), matrix(1, 3, 5)}, {matrix(2, 3, -1)}});
+  calls.back().first[2] = TensorView{calls.back().first[2].tensor().data, DType::float32, {3}, {1}};
+  const auto all = [&] {
+    for (const auto& [arguments, results] : calls) product.run(arguments, results);
+  };
+  for (int k = 0; k < 4; ++k) all();
+  fake_cublas_lt::reset();  // forgets products, and keeps the memory for them
+  const int64_t before = heap_allocations();
+  for (int k = 0; k < 3; ++k) all();
+  EXPECT_EQ(heap_allocations() - before, 0);
+  EXPECT_EQ(fake_cublas_lt::products().size(), 9u);
+  EXPECT_EQ(fake_cublas_lt::questions(), 0);
 }
 
 TEST_F(TunedProductTest, WhereSizesChangeTheFirstIsMeasured) {

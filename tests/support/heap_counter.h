@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-namespace stax::runtime {
+namespace stax {
 
 /// Calls of operator new so far, on all threads.
 int64_t heap_allocations();
 
-}  // namespace stax::runtime
+}  // namespace stax

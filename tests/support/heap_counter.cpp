@@ -1,4 +1,4 @@
-#include "unit/runtime/heap_counter.h"
+#include "support/heap_counter.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -24,10 +24,10 @@ void operator delete(void* p, size_t) noexcept {
   std::free(p);
 }
 
-namespace stax::runtime {
+namespace stax {
 
 int64_t heap_allocations() {
   return count.load();
 }
 
-}  // namespace stax::runtime
+}  // namespace stax
