@@ -163,6 +163,19 @@ std::vector<Row> float_rows() {
   };
 }
 
+std::vector<Row> scan_rows() {
+  const auto row = [](const char* name, double bytes, std::vector<int64_t> sizes, int64_t dim) {
+    return Row{name, bytes,
+               [=] { return calls_of([=](const Tensor& a) { return cumsum(a, dim); }, numbers(sizes)); }};
+  };
+  return {
+      row("cumsum(x,0), 2^24", kFloats / 2, {1 << 24}, 0),
+      row("cumsum(x,-1), 64x2^20", 2 * kFloats, {64, 1 << 20}, -1),
+      row("cumsum(x,-1), 8192x8192", 2 * kFloats, {8192, 8192}, -1),
+      row("cumsum(x,0), 8192x8192", 2 * kFloats, {8192, 8192}, 0),
+  };
+}
+
 std::vector<Row> half_precision_rows() {
   return {
       {"copy, bfloat16", 2 * kHalves,
@@ -252,5 +265,6 @@ int main(int argc, char** argv) {
   }
   if (!as_json) fmt::print("{}\n", device::cuda_properties(0).name);
   if (!as_json && part.empty()) calls();
-  for (const auto& rows : {float_rows(), half_precision_rows(), product_rows()}) measure(rows, as_json, part);
+  for (const auto& rows : {float_rows(), scan_rows(), half_precision_rows(), product_rows()})
+    measure(rows, as_json, part);
 }

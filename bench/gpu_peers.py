@@ -37,6 +37,10 @@ def squares(dim):
     return lambda a: (a * a).sum(dim)
 
 
+def running(dim):
+    return lambda a: torch.cumsum(a, dim)
+
+
 def norm(a, *weights):
     return F.layer_norm(a, (4096,), *weights)
 
@@ -57,6 +61,10 @@ ROWS = {
     "softmax(x,-1), 65536x1000": (lambda a: torch.softmax(a, -1), lambda: (numbers(65536, 1000),)),
     "softmax(x,-1), 4096x50257": (lambda a: torch.softmax(a, -1), lambda: (numbers(4096, 50257),)),
     "cross_entropy, 8192x50257": (lambda a, t: F.cross_entropy(a, t), lambda: (numbers(8192, 50257), targets())),
+    "cumsum(x,0), 2^24": (running(0), lambda: (numbers(1 << 24),)),
+    "cumsum(x,-1), 64x2^20": (running(-1), lambda: (numbers(64, 1 << 20),)),
+    "cumsum(x,-1), 8192x8192": (running(-1), lambda: (numbers(8192, 8192),)),
+    "cumsum(x,0), 8192x8192": (running(0), lambda: (numbers(8192, 8192),)),
     "gelu(x), bfloat16": (lambda a: F.gelu(a), lambda: (half(16384, 4096),)),
     "layer_norm(x,w,b), bfloat16": (norm, lambda: (half(16384, 4096), half(4096), half(4096))),
     "rms_norm(x,w), bfloat16": (lambda a, w: F.rms_norm(a, (4096,), w), lambda: (half(16384, 4096), half(4096))),

@@ -253,6 +253,7 @@ void Lowering::emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges
   std::vector<ValueId> roots;
   for (const Store& s : stores) {
     roots.push_back(s.value);
+    if (s.mask >= 0) roots.push_back(s.mask);
     roots.insert(roots.end(), s.indirect.begin(), s.indirect.end());
   }
   ValueId last = -1;
@@ -279,6 +280,7 @@ void Lowering::emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges
     inst.op = s.accumulate ? OpCode::atomic_add : OpCode::store;
     inst.dtype = out.dtype(copy[s.value]);
     inst.args = {copy[s.value]};
+    if (s.mask >= 0) inst.args.push_back(copy[s.mask]);
     inst.buffer = s.buffer;
     inst.index = simplify(s.index, known);
     for (const ValueId a : s.indirect) inst.indirect.push_back(copy[a]);

@@ -107,9 +107,19 @@ class Lowering {
   /// it is summed, and its values are cheaper to compute again than to load.
   bool follows_split_maximum(loops::ValueId formula) const;
 
-  /// A scan along the last of `sizes`: value(index) in, scanned results out (one per dtype).
-  std::vector<Lazy> scan(loops::OpCode op, DType accumulate, std::vector<Expr> sizes,
-                         const std::function<V(const Index&)>& value, std::vector<DType> dtypes);
+  /// A scan: results at index i of scan `op` over value(.) along dimension `dim` of `sizes`, up to i. They
+  /// are stored, one per dtype in `dtypes`, row-major on a GPU, and with `dim` innermost on a CPU.
+  struct Scan {
+    loops::OpCode op;
+    DType accumulate;         // dtype that the values are converted to
+    std::vector<Expr> sizes;  // at least one
+    size_t dim = 0;
+    std::function<V(const Index& i)> value;
+    std::vector<DType> dtypes;
+    /// What is stored, from the results at index i; default: the results themselves, cast.
+    std::function<std::vector<V>(const std::vector<V>& results, const Index& i)> finish;
+  };
+  std::vector<Lazy> scan(const Scan& scan);
 
   /// Writes that land where data says: `base` copied, then value(i) stored at target(i) for every i in
   /// `sizes`; later ones win (or are added when `accumulate`).
@@ -158,6 +168,7 @@ class Lowering {
     loops::ValueId value = -1;
     std::vector<loops::ValueId> indirect;
     bool accumulate = false;
+    loops::ValueId mask = -1;  // nothing is stored where it is false
   };
   loops::BufferId new_buffer(DType dtype, std::vector<Expr> sizes, std::vector<Expr> strides,
                              loops::BufferRole role);
@@ -166,6 +177,12 @@ class Lowering {
   std::vector<Lazy> reduce_split(const Reduction& reduction, loops::OpCode combine, const Split& split);
   std::vector<Lazy> position_split(const Reduction& reduction, const Split& split);
   Reduction partial_reduction(const Reduction& reduction, const Split& split);
+  V inside_or_identity(V value, Expr flat, Expr length, size_t rank, loops::OpCode op, DType accumulate);
+  std::vector<V> scanned(const Scan& scan, V value);
+  std::vector<Lazy> scan_at_once(const Scan& scan);
+  std::vector<Lazy> scan_split(const Scan& scan, const Split& split);
+  std::vector<Lazy> totals_before(const Scan& chunks, const Split& split);
+  std::vector<Lazy> scan_results(const Scan& scan);
   std::vector<Lazy> exponentials_split(const Reduction& reduction, const Split& split);
   void credit(loops::Node& node, const std::vector<loops::ValueId>& copies) const;
   loops::ValueId reindex(loops::ValueId root, const Index& index, loops::ValueId mask);

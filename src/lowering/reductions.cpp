@@ -1,4 +1,4 @@
-// Reductions and scans: nodes with reduction ranges. Long reductions with few results are split in two
+// Reductions. Long reductions with few results are split in two
 // levels.
 #include "loops/analysis.h"
 #include "loops/fold.h"
@@ -126,15 +126,21 @@ Lowering::Reduction Lowering::partial_reduction(const Reduction& reduction, cons
     const Index outer(i.begin(), i.begin() + static_cast<int64_t>(rank));
     std::vector<V> values = reduction.value(outer, unflatten(flat, reduction.reduced));
     if (exact) return values;
-    const V inside = lt(index_value(flat), index_value(product(reduction.reduced)));
-    for (V& v : values) {
-      v = cast({&body_, reindex(v.id, symbols(i.size(), index_symbol), inside.id)}, reduction.accumulate);
-      v = where(inside, v, identity(reduction.op, v.dtype()));
-    }
+    const Expr length = product(reduction.reduced);
+    for (V& v : values) v = inside_or_identity(v, flat, length, i.size(), reduction.op, reduction.accumulate);
+    const V inside = lt(index_value(flat), index_value(length));
     if (parts) values = {values[0], like(values[0], 0.0), cast(inside, reduction.accumulate)};
     return values;
   };
   return first;
+}
+
+// `value`, a formula over `rank` index variables, where element `flat` lies before `length`; elsewhere what
+// changes nothing.
+V Lowering::inside_or_identity(V value, Expr flat, Expr length, size_t rank, OpCode op, DType accumulate) {
+  const V inside = lt(index_value(flat), index_value(length));
+  const V v = cast({&body_, reindex(value.id, symbols(rank, index_symbol), inside.id)}, accumulate);
+  return where(inside, v, identity(op, v.dtype()));
 }
 
 std::vector<Lazy> Lowering::reduce_split(const Reduction& reduction, OpCode combine, const Split& split) {
@@ -294,26 +300,6 @@ std::vector<Lazy> Lowering::reduce_at_once(const Reduction& reduction) {
         {out.back().buffer, flat_offset(out.back(), i), cast(finished[k], reduction.dtypes[k]).id});
   }
   emit(reduction.sizes, reduction.reduced, stores);
-  return out;
-}
-
-std::vector<Lazy> Lowering::scan(OpCode op, DType accumulate, std::vector<Expr> sizes,
-                                 const std::function<V(const Index&)>& value, std::vector<DType> dtypes) {
-  std::vector<Expr> outer(sizes.begin(), sizes.end() - 1);
-  Index index = symbols(outer.size(), index_symbol);
-  index.emplace_back(reduction_symbol(0));
-  const V operand = cast(value(index), accumulate);
-  const ValueId first = body_.reduce(op, loops::result_dtype(op, 0, accumulate), {operand.id});
-  std::vector<Lazy> out;
-  std::vector<Store> stores;
-  for (size_t k = 0; k < dtypes.size(); ++k) {
-    const auto number = static_cast<int32_t>(k);
-    const DType dtype = loops::result_dtype(op, number, accumulate);
-    const V result = {&body_, k == 0 ? first : body_.result(first, number, dtype)};
-    out.push_back(new_tensor(dtypes[k], sizes, graph::contiguous_strides(sizes)));
-    stores.push_back({out.back().buffer, flat_offset(out.back(), index), cast(result, dtypes[k]).id});
-  }
-  emit(outer, {sizes.back()}, stores);
   return out;
 }
 

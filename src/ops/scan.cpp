@@ -12,32 +12,20 @@ Metas scan_meta(ShapeEnv&, const MetaArgs& args) {
   return {graph::dense(sum_dtype(args, x.dtype), x.sizes, x.device)};
 }
 
-// Scans run along the last dim; another one is moved there and back.
+// A zero-dim tensor is scanned like a tensor of one element.
 Lazies scan_along(Lowering& lowering, const Lazy& x, int64_t dim, OpCode op, DType accumulate,
                   std::vector<DType> dtypes) {
-  const auto rank = static_cast<int64_t>(x.sizes.size());
-  Exprs sizes = x.sizes;
-  if (rank == 0) sizes = {Expr(1)};
-  if (rank > 0) {
-    sizes.erase(sizes.begin() + dim);
-    sizes.push_back(x.sizes[dim]);
-  }
-  const auto in_place_of = [&](const Index& moved) {
-    Index at(moved.begin(), moved.end() - 1);
-    if (rank > 0) at.insert(at.begin() + dim, moved.back());
-    return at;
-  };
-  Lazies out = lowering.scan(
-      op, accumulate, sizes, [&](const Index& i) { return lowering.load(x, in_place_of(i)); }, dtypes);
+  const bool scalar = x.sizes.empty();
+  Lazies out = lowering.scan({.op = op,
+                              .accumulate = accumulate,
+                              .sizes = scalar ? Exprs{Expr(1)} : x.sizes,
+                              .dim = scalar ? 0 : static_cast<size_t>(dim),
+                              .value = [&](const Index& i) { return lowering.load(x, scalar ? Index() : i); },
+                              .dtypes = std::move(dtypes),
+                              .finish = {}});
   for (Lazy& t : out) {
     t.sizes = x.sizes;
-    if (rank == 0) {
-      t.strides.clear();
-      continue;
-    }
-    const Expr stride = t.strides.back();
-    t.strides.pop_back();
-    t.strides.insert(t.strides.begin() + dim, stride);
+    if (scalar) t.strides.clear();
   }
   return out;
 }

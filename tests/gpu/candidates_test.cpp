@@ -146,11 +146,13 @@ int64_t size(int64_t large, int64_t small) {
   return on_real_gpu() ? large : small;
 }
 
+// One loop, and several kernels.
 TEST_F(GpuTest, EveryConfigurationOfAScan) {
-  const int64_t n = size(100003, 1003);
-  expect_in_every_configuration([](const auto& t) { return std::vector{cumsum(t[0], 0)}; }, {ones_there({n})},
-                                0, static_cast<size_t>(n),
-                                [](size_t k) { return static_cast<double>(k + 1); });
+  for (const int64_t n : {size(8003, 1003), size(100003, 33793)}) {
+    expect_in_every_configuration([](const auto& t) { return std::vector{cumsum(t[0], 0)}; },
+                                  {ones_there({n})}, 0, static_cast<size_t>(n),
+                                  [](size_t k) { return static_cast<double>(k + 1); });
+  }
 }
 
 TEST_F(GpuTest, EveryConfigurationOfReductions) {

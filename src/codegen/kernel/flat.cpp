@@ -126,8 +126,9 @@ class Flattener {
         value = builder_.unary(rounding, inst.args[0]);
       }
       stored_.push_back({inst.buffer, inst.index, value});
-      if (std::find(group_.local.begin(), group_.local.end(), inst.buffer) != group_.local.end()) return {};
     }
+    // Other stores are forwarded to no load, so nobody reads what they would leave in a local buffer.
+    if (std::find(group_.local.begin(), group_.local.end(), inst.buffer) != group_.local.end()) return {};
     return {builder_.add(std::move(inst))};
   }
 
