@@ -33,11 +33,6 @@ class Kernel:
     def name(self):
         return self.fn.__name__
 
-    def blocks(self):
-        """Names of the block parameters, in order."""
-        axes = [axis for axis in self.size_hints if not (axis == "r0_" and self.form == "persistent_reduction")]
-        return [f"{axis.upper()}BLOCK" for axis in axes]
-
 
 def _decorator(form):
     def with_facts(**facts):

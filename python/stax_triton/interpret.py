@@ -140,17 +140,10 @@ class Buffer:
         self.array[...] = other.array
 
 
-def launch(kernel, arguments, numels, blocks):
-    """Runs `kernel` once over its grid. `arguments` are buffers and numbers in order, `numels` and `blocks` follow
-    the axes (z, y, x, then r0)."""
-    axes = list(kernel.size_hints)
-    grid = [1, 1, 1]
-    for axis, numel in zip(axes, numels):
-        if axis != "r0_":
-            grid["xyz".index(axis)] = -(-numel // blocks[f"{axis.upper()}BLOCK"])
-    if 0 in grid:
-        return
-    kernel.fn[tuple(grid)](*arguments, *numels, **blocks)
+def launch(kernel, arguments, grid, blocks):
+    """Runs `kernel` once over its grid. `arguments` are buffers and numbers in order, extents last."""
+    if 0 not in grid:
+        kernel.fn[tuple(grid)](*arguments, **blocks)
 
 
 def load_kernel(source, folder, name):

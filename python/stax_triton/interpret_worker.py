@@ -2,7 +2,7 @@
 
 Request: source (text of the generated file), memory (path of the shared memory), size (its bytes), arguments (in
 the order of the kernel's parameters: {"offset", "bytes", "dtype"} for a buffer, {"bits", "floating"} for a number
-of the program, a plain integer for a size), numels and blocks. Answer: {} or {"error": text}.
+of the program, a plain integer for a size or an extent), grid (blocks along x, y and z) and blocks. Answer: {} or {"error": text}.
 """
 
 import json
@@ -56,7 +56,7 @@ class Worker:
         self.open(request["memory"], request["size"])
         arguments = [self.argument(value) for value in request["arguments"]]
         with np.errstate(all="ignore"):
-            interpret.launch(self.kernel(request["source"]), arguments, request["numels"], request["blocks"])
+            interpret.launch(self.kernel(request["source"]), arguments, request["grid"], request["blocks"])
         return {}
 
 

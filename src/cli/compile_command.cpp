@@ -50,7 +50,7 @@ void add_rows(const std::string& program, const std::string& target, const Compi
       compiler::run_stages(captured.graph, *captured.env, {.strict_native = true, .target = target});
   for (const compiler::GpuKernel& kernel : stages.gpu_kernels) {
     const codegen::TileKernel& tile = kernel.tile;
-    runtime::TritonRequest request{.source = kernel.source,
+    runtime::TritonRequest request{.source = kernel.sources.plain,
                                    .kernel = tile.name,
                                    .capability = capability,
                                    .config = tuning::default_config(tile),

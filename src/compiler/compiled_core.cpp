@@ -566,7 +566,7 @@ std::vector<Artifact> CompiledCore::artifacts() const {
         artifact.kernels.push_back({kernel.info.name, codegen::print_module(std::span(&kernel, 1)).source});
       }
       for (const compiler::GpuKernel& kernel : stages.gpu_kernels)
-        artifact.kernels.push_back({kernel.tile.name, kernel.source});
+        artifact.kernels.push_back({kernel.tile.name, kernel.sources.plain});
     }
     out.push_back(std::move(artifact));
   }

@@ -232,7 +232,7 @@ std::string stage_text(const Stages& stages, std::string_view stage) {
   }
   const bool cpu = stages.gpu_kernels.empty();
   if (stage == "triton" && !cpu) {
-    for (const GpuKernel& kernel : stages.gpu_kernels) text += kernel.source + "\n\n";
+    for (const GpuKernel& kernel : stages.gpu_kernels) text += kernel.sources.plain + "\n\n";
     return text;
   }
   if (stage == "cpp" && cpu) {

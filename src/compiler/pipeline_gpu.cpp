@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "codegen/triton/printer.h"
 #include "compiler/pipeline.h"
 #include "compiler/product_calls.h"
 #include "device/cuda_allocator.h"
@@ -34,8 +33,15 @@ bool likely_even(const codegen::KernelInfo& info, const Sizes& sizes) {
 /// Whether a kernel has nothing to write: it is never launched, and may divide by its sizes.
 bool is_empty(const codegen::TileKernel& tile) {
   return std::ranges::any_of(tile.axes, [](const codegen::TileAxis& axis) {
-    return axis.kind != codegen::TileAxisKind::r0 && axis.numel.is(0);
+    return codegen::facts_of(axis.kind).grid_dimension >= 0 && axis.numel.is(0);
   });
+}
+
+FirstLaunch likely_launch(const codegen::KernelInfo& info, const Sizes& sizes) {
+  using codegen::Alignment;
+  FirstLaunch launch{likely_even(info, sizes) ? Alignment::even : Alignment::aligned, {}};
+  for (const Expr e : info.extents) launch.extents.push_back(sizes.likely(e));
+  return launch;
 }
 
 bool fits_likely_sizes(const codegen::KernelInfo& info, const Sizes& sizes) {
@@ -53,17 +59,10 @@ Expr bytes_of(const loops::Buffer& buffer) {
   return product(buffer.sizes) * itemsize(buffer.dtype);
 }
 
-/// What the first call will likely need of a kernel.
-std::vector<runtime::TritonRequest> first_requests(FirstUse first, const tuning::TunedKernel& tuned) {
-  switch (first) {
-    case FirstUse::later:
-      return {};
-    case FirstUse::aligned:
-      return tuned.requests(runtime::CudaVariant::aligned);
-    case FirstUse::even:
-      return tuned.requests(runtime::CudaVariant::even);
-  }
-  return {};
+std::vector<runtime::TritonRequest> first_requests(const GpuKernel& kernel,
+                                                   const tuning::TunedKernel& tuned) {
+  if (!kernel.first) return {};
+  return tuned.requests(kernel.first->alignment, kernel.first->extents);
 }
 
 std::vector<runtime::TritonOutcome> compile_for_gpu(const std::vector<runtime::TritonRequest>& requests) {
@@ -77,7 +76,7 @@ void compile_first(const Stages& stages, std::span<const std::shared_ptr<tuning:
   std::vector<runtime::TritonRequest> requests;
   std::vector<size_t> kernel_of;
   for (size_t k = 0; k < kernels.size(); ++k) {
-    for (runtime::TritonRequest& r : first_requests(stages.gpu_kernels[k].first, *kernels[k])) {
+    for (runtime::TritonRequest& r : first_requests(stages.gpu_kernels[k], *kernels[k])) {
       requests.push_back(std::move(r));
       kernel_of.push_back(k);
     }
@@ -123,13 +122,12 @@ std::vector<GpuKernel> make_gpu_kernels(const loops::Program& program, const sch
     bool found = false;  // the form that the example's sizes take
     for (codegen::TileKernel& tile :
          codegen::make_tile_kernels(program, group, target, number, sizes, most)) {
-      GpuKernel kernel{std::move(tile), {}, {}};
+      GpuKernel kernel{std::move(tile), {}, {}, {}};
       kernel.info = codegen::info_of(kernel.tile);
-      kernel.source = codegen::print_triton(kernel.tile);
+      kernel.sources = codegen::print_sources(kernel.tile);
       if (!kernel.info.when.empty()) --forms;
       const bool fits = fits_likely_sizes(kernel.info, sizes);
-      if (fits && !found && !is_empty(kernel.tile))
-        kernel.first = likely_even(kernel.info, sizes) ? FirstUse::even : FirstUse::aligned;
+      if (fits && !found && !is_empty(kernel.tile)) kernel.first = likely_launch(kernel.info, sizes);
       found = found || fits;
       out.push_back(std::move(kernel));
     }
@@ -150,7 +148,7 @@ std::vector<std::shared_ptr<tuning::TunedKernel>> kernels_on_gpu(const Stages& s
     std::vector<Expr> bytes;
     for (const codegen::TilePointer& p : kernel.tile.pointers)
       bytes.push_back(bytes_of(stages.program.buffers[static_cast<size_t>(p.buffer)]));
-    kernels.push_back(std::make_shared<tuning::TunedKernel>(triton_compiler(), kernel.tile, kernel.source,
+    kernels.push_back(std::make_shared<tuning::TunedKernel>(triton_compiler(), kernel.tile, kernel.sources,
                                                             std::move(bytes), device,
                                                             kernel.tile.checks ? status : nullptr, tuning));
   }
@@ -163,7 +161,7 @@ void compile_ahead(std::span<Stages* const> programs) {
     if (stages->device == kCPU || stages->gpu_kernels.empty()) continue;
     const auto kernels = kernels_on_gpu(*stages, plan_of(*stages), "none");
     for (size_t k = 0; k < kernels.size(); ++k)
-      for (runtime::TritonRequest& r : first_requests(stages->gpu_kernels[k].first, *kernels[k]))
+      for (runtime::TritonRequest& r : first_requests(stages->gpu_kernels[k], *kernels[k]))
         requests.push_back(std::move(r));
   }
   if (requests.empty()) return;
@@ -192,7 +190,7 @@ std::unique_ptr<runtime::PlanExecutor> build_interpreted(const Stages& stages) {
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     const GpuKernel& kernel = stages.gpu_kernels[k];
     plan.kernels[k].runner = runtime::interpreted(
-        interpreter(), kernel.tile, tuning::default_config(kernel.tile), program, kernel.source);
+        interpreter(), kernel.tile, tuning::default_config(kernel.tile), program, kernel.sources.plain);
   }
   return std::make_unique<runtime::PlanExecutor>(std::move(plan), host_machine());
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "codegen/kernel_info.h"
 #include "codegen/plan/plan.h"
 #include "codegen/tile/tile_kernel.h"
+#include "codegen/triton/printer.h"
 #include "runtime/plan_executor.h"
 #include "runtime/triton_compiler.h"
 #include "schedule/schedule.h"
@@ -22,19 +24,18 @@ namespace stax::compiler {
 struct PipelineOptions;
 struct Stages;
 
-/// What the first call will likely need of a kernel for a GPU.
-enum class FirstUse : uint8_t {
-  later,    // nothing: another form is launched
-  aligned,  // its variants for pointers that are multiples of 16, and
-  even,     // for sizes that are, too
+/// What the first launch of a kernel will likely have.
+struct FirstLaunch {
+  codegen::Alignment alignment;
+  std::vector<long> extents;  // of the kernel's axes
 };
 
 /// A kernel for a GPU, before it is compiled.
 struct GpuKernel {
   codegen::TileKernel tile;
   codegen::KernelInfo info;
-  std::string source;  // a Triton program
-  FirstUse first = FirstUse::later;
+  codegen::TritonSources sources;
+  std::optional<FirstLaunch> first;  // none: another form is launched
 };
 
 /// The kernels of the groups that are not external, one or several each, in the order of the groups.

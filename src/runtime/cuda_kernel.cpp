@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "codegen/triton/printer.h"
 #include "device/cuda_allocator.h"
 #include "runtime/index_error.h"
 #include "stax/error.h"
@@ -11,10 +10,11 @@
 
 namespace stax::runtime {
 
+using codegen::Alignment;
 using codegen::KernelCall;
 using codegen::KernelStatus;
+using codegen::LaunchVariant;
 using codegen::TileAxis;
-using codegen::TileAxisKind;
 
 namespace {
 
@@ -24,31 +24,14 @@ constexpr size_t kMostArguments = 512;
 constexpr int32_t kStaticShared = 48 << 10;  // that a kernel may use without being asked for
 constexpr size_t kScratchPointers = 2;       // at most, behind the other arguments
 
-std::string_view prefix_of(TileAxisKind kind) {
-  constexpr std::string_view kPrefixes[] = {"z", "y", "x", "r0_"};
-  return kPrefixes[static_cast<size_t>(kind)];
-}
-
-int64_t block_of(const TileAxis& axis, const codegen::LaunchConfig& config) {
-  constexpr std::string_view kBlocks[] = {"ZBLOCK", "YBLOCK", "XBLOCK", "R0_BLOCK"};
-  if (axis.block > 0) return axis.block;
-  for (const auto& [name, size] : config.blocks)
-    if (name == kBlocks[static_cast<size_t>(axis.kind)]) return size;
-  STAX_ASSERT(false, "no block size for axis {}", prefix_of(axis.kind));
-}
-
-size_t slot_of(CudaVariant variant, bool folded) {
-  return static_cast<size_t>(variant) + (folded ? kCudaVariants : 0);
-}
-
-/// The most special variant where pointers are multiples of 16.
-CudaVariant variant_of_sizes(const KernelCall& call, const std::vector<char>& symbolic, bool any) {
-  if (!any) return CudaVariant::aligned;
+/// The most special alignment where pointers are multiples of 16.
+Alignment alignment_of_sizes(const KernelCall& call, const std::vector<char>& symbolic, bool any) {
+  if (!any) return Alignment::aligned;
   long rest = 0;
   for (long size : call.sizes) rest |= size;
   for (size_t k = 0; k < call.extents.size(); ++k)
     if (symbolic[k]) rest |= call.extents[k];
-  return rest % kEven == 0 ? CudaVariant::even : CudaVariant::aligned;
+  return rest % kEven == 0 ? Alignment::even : Alignment::aligned;
 }
 
 /// Functions of machine code that was loaded before, by device and code: equal kernels share them.
@@ -180,12 +163,13 @@ void* CudaStatus::memory_for(const device::CudaStream& stream) {
 }
 
 CudaKernel::CudaKernel(TritonCompiler& compiler, const codegen::TileKernel& kernel,
-                       codegen::LaunchConfig config, std::string source, int32_t device,
+                       codegen::LaunchConfig config, codegen::TritonSources sources, int32_t device,
                        std::shared_ptr<CudaStatus> status)
     : compiler_(compiler),
       kernel_(kernel),
-      source_(std::move(source)),
+      sources_(std::move(sources)),
       config_(std::move(config)),
+      grid_(kernel, config_),
       device_(device),
       capability_(device::cuda_properties(device).capability),
       status_(std::move(status)) {
@@ -194,38 +178,26 @@ CudaKernel::CudaKernel(TritonCompiler& compiler, const codegen::TileKernel& kern
   for (const codegen::TilePointer& p : kernel.pointers) pointers_.push_back(p.name);
   if (kernel.checks) pointers_.emplace_back("status");
   for (size_t k = 0; k < kernel.symbols.size(); ++k) sizes_.push_back(fmt::format("ks{}", k));
-  grid_.fill({-1, 1});
-  for (size_t k = 0; k < kernel.axes.size(); ++k) {
-    const TileAxis& axis = kernel.axes[k];
+  for (const TileAxis& axis : kernel.axes) {
     symbolic_.push_back(axis.numel.is_constant() ? 0 : 1);
-    if (symbolic_.back()) sizes_.push_back(fmt::format("{}numel", prefix_of(axis.kind)));
-    if (axis.kind == TileAxisKind::r0) continue;
-    const size_t dimension = static_cast<size_t>(TileAxisKind::x) - static_cast<size_t>(axis.kind);
-    grid_[dimension] = {static_cast<int32_t>(k), block_of(axis, config_)};
+    if (symbolic_.back()) sizes_.push_back(fmt::format("{}numel", codegen::facts_of(axis.kind).prefix));
   }
 }
 
-TritonRequest CudaKernel::request(CudaVariant variant, bool folded) const {
-  TritonRequest request{source_, kernel_.name, capability_, config_, kernel_.wide_index, {}};
-  if (folded) {
-    codegen::TileKernel kernel = kernel_;
-    kernel.folded = true;
-    request.source = codegen::print_triton(kernel);
-  }
-  if (variant != CudaVariant::general) request.divisible = pointers_;
-  if (variant == CudaVariant::even)
+TritonRequest CudaKernel::request(LaunchVariant variant) const {
+  TritonRequest request{sources_.of(variant), kernel_.name, capability_, config_, kernel_.wide_index, {}};
+  if (variant.alignment != Alignment::general) request.divisible = pointers_;
+  if (variant.alignment == Alignment::even)
     request.divisible.insert(request.divisible.end(), sizes_.begin(), sizes_.end());
   return request;
 }
 
-void CudaKernel::load(CudaVariant variant, std::shared_ptr<const CompiledTriton> compiled,
-                      bool folded) const {
+void CudaKernel::load(LaunchVariant variant, std::shared_ptr<const CompiledTriton> compiled) const {
   auto loaded = std::make_unique<Loaded>();
   loaded->function = load_function(device_, *compiled, kernel_.name);
   loaded->code = std::move(compiled);
   const Loaded* none = nullptr;
-  if (variants_[slot_of(variant, folded)].compare_exchange_strong(none, loaded.get(),
-                                                                  std::memory_order_acq_rel))
+  if (variants_[variant.number()].compare_exchange_strong(none, loaded.get(), std::memory_order_acq_rel))
     loaded.release();
 }
 
@@ -233,24 +205,26 @@ CudaKernel::~CudaKernel() {
   for (auto& variant : variants_) delete variant.load();
 }
 
-const CudaKernel::Loaded& CudaKernel::loaded(CudaVariant variant, bool folded) const {
-  const auto& slot = variants_[slot_of(variant, folded)];
+const CudaKernel::Loaded& CudaKernel::loaded(LaunchVariant variant) const {
+  const auto& slot = variants_[variant.number()];
   const Loaded* found = slot.load(std::memory_order_acquire);
   if (found == nullptr) {
     const std::lock_guard lock(mutex_);
     found = slot.load(std::memory_order_acquire);
     if (found == nullptr) {
-      load(variant, compiler_.compile(request(variant, folded)), folded);
+      load(variant, compiler_.compile(request(variant)));
       found = slot.load(std::memory_order_acquire);
     }
   }
   return *found;
 }
 
-CudaVariant CudaKernel::variant_for(const KernelCall& call) const {
+LaunchVariant CudaKernel::variant_for(const KernelCall& call) const {
   uintptr_t bits = 0;
   for (void* buffer : call.buffers) bits |= reinterpret_cast<uintptr_t>(buffer);
-  return bits % kEven != 0 ? CudaVariant::general : variant_of_sizes(call, symbolic_, !sizes_.empty());
+  const Alignment alignment =
+      bits % kEven != 0 ? Alignment::general : alignment_of_sizes(call, symbolic_, !sizes_.empty());
+  return {alignment, grid_.folds(call.extents, device::cuda_properties(device_).grid_blocks)};
 }
 
 /// Pointers, the status, numbers, sizes and extents, and scratch memory: 8 bytes for each, since of narrow
@@ -269,8 +243,7 @@ class CudaKernel::Block final : public codegen::LaunchBlock {
   std::vector<long> sizes, extents;
   uint32_t grid[3] = {1, 1, 1};
   int64_t instances = 1;
-  bool folded = false;
-  CudaVariant best = CudaVariant::general, variant = CudaVariant::general;
+  LaunchVariant best, variant;
   const Loaded* loaded = nullptr;  // of `variant`
   size_t count = 0;                // arguments before the scratch memory
   std::vector<uint64_t> values;
@@ -278,28 +251,23 @@ class CudaKernel::Block final : public codegen::LaunchBlock {
 };
 
 void CudaKernel::lay_out_grid(const KernelCall& call, Block& block) const {
-  int64_t blocks[3] = {1, 1, 1};
-  const int64_t* const most = device::cuda_properties(device_).grid_blocks;
+  const std::array<int64_t, 3> blocks = grid_.blocks(call.extents);
+  const int64_t(&most)[3] = device::cuda_properties(device_).grid_blocks;
+  block.best.folded = grid_.folds(call.extents, most);
   block.instances = 1;
-  block.folded = false;
-  for (size_t d = 0; d < grid_.size(); ++d) {
-    const auto [axis, size] = grid_[d];
-    if (axis >= 0) blocks[d] = (int64_t{call.extents[static_cast<size_t>(axis)]} + size - 1) / size;
-    const bool overflows = __builtin_mul_overflow(block.instances, blocks[d], &block.instances);
+  for (const int64_t along : blocks) {
+    const bool overflows = __builtin_mul_overflow(block.instances, along, &block.instances);
     STAX_RUNTIME_CHECK(!overflows, "kernel {} would run more blocks than 64 bits count; split the tensors",
                        kernel_.name);
-    block.folded = block.folded || blocks[d] > most[d];
   }
-  if (block.folded) {
-    STAX_RUNTIME_CHECK(block.instances <= most[0],
-                       "kernel {} would run {} blocks ({} x {} x {}), and a grid has {} at most; split the "
-                       "tensors",
-                       kernel_.name, block.instances, blocks[0], blocks[1], blocks[2], most[0]);
-    block.grid[0] = static_cast<uint32_t>(block.instances);
-    block.grid[1] = block.grid[2] = 1;
-    return;
-  }
-  for (size_t d = 0; d < grid_.size(); ++d) block.grid[d] = static_cast<uint32_t>(blocks[d]);
+  const int64_t along_first = block.best.folded ? block.instances : blocks[0];
+  STAX_RUNTIME_CHECK(along_first <= most[0],
+                     "kernel {} would run {} blocks ({} x {} x {}), and a grid has {} at most; split the "
+                     "tensors",
+                     kernel_.name, block.instances, blocks[0], blocks[1], blocks[2], most[0]);
+  block.grid[0] = static_cast<uint32_t>(along_first);
+  for (size_t d = 1; d < blocks.size(); ++d)
+    block.grid[d] = block.best.folded ? 1 : static_cast<uint32_t>(blocks[d]);
 }
 
 void CudaKernel::lay_out(const KernelCall& call, Block& block) const {
@@ -309,7 +277,7 @@ void CudaKernel::lay_out(const KernelCall& call, Block& block) const {
   block.arguments.clear();
   block.loaded = nullptr;
   lay_out_grid(call, block);
-  block.best = variant_of_sizes(call, symbolic_, !sizes_.empty());
+  block.best.alignment = alignment_of_sizes(call, symbolic_, !sizes_.empty());
   block.count = pointers_.size() + kernel_.scalars.size() + call.sizes.size() + call.extents.size();
   STAX_ASSERT(block.count + kScratchPointers <= kMostArguments, "kernel {} has {} arguments, more than {}",
               kernel_.name, block.count, kMostArguments);
@@ -328,9 +296,10 @@ void CudaKernel::launch(const KernelCall& call, Block& block) const {
   for (void* buffer : call.buffers) bits |= * at++ = reinterpret_cast<uint64_t>(buffer);
   if (status_) *at++ = reinterpret_cast<uint64_t>(status_->memory_for(stream));
   for (size_t k = 0; k < kernel_.scalars.size(); ++k) *at++ = call.scalars[k].bits;
-  const CudaVariant variant = bits % kEven != 0 ? CudaVariant::general : block.best;
+  LaunchVariant variant = block.best;
+  if (bits % kEven != 0) variant.alignment = Alignment::general;
   if (block.loaded == nullptr || variant != block.variant) {
-    block.loaded = &loaded(variant, block.folded);
+    block.loaded = &loaded(variant);
     block.variant = variant;
     STAX_ASSERT(block.count == block.loaded->code->arguments.size(),
                 "kernel {} was compiled with {} arguments, its launch has {}", kernel_.name,

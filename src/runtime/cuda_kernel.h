@@ -10,6 +10,7 @@
 
 #include "codegen/kernel_info.h"
 #include "codegen/tile/tile_kernel.h"
+#include "codegen/triton/printer.h"
 #include "device/cuda_device.h"
 #include "runtime/triton_compiler.h"
 #include "support/call_stack.h"
@@ -34,31 +35,22 @@ class CudaStatus {
   std::shared_ptr<Pending> pending_;
 };
 
-/// What is known of the arguments of a launch: the most special variant that fits is taken.
-enum class CudaVariant : uint8_t {
-  even,     // pointers and sizes are multiples of 16
-  aligned,  // pointers are
-  general,
-};
-inline constexpr size_t kCudaVariants = 3;
-
 /// A kernel of a plan. Variants are compiled when they are first needed. Machine code stays loaded until the
 /// process ends: a launch may still run when its plan goes.
 class CudaKernel final : public codegen::KernelRunner {
  public:
   /// `status` where the kernel checks indices. `compiler` outlives it.
   CudaKernel(TritonCompiler& compiler, const codegen::TileKernel& kernel, codegen::LaunchConfig config,
-             std::string source, int32_t device, std::shared_ptr<CudaStatus> status);
+             codegen::TritonSources sources, int32_t device, std::shared_ptr<CudaStatus> status);
   ~CudaKernel() override;
 
-  /// What the compiler is asked for. `folded`: for grids whose blocks along y or z are more than the driver
-  /// takes.
-  TritonRequest request(CudaVariant variant, bool folded = false) const;
+  /// What the compiler is asked for.
+  TritonRequest request(codegen::LaunchVariant variant) const;
   /// Loads a variant. RuntimeError where the device refuses it, or has less shared memory than it needs.
-  void load(CudaVariant variant, std::shared_ptr<const CompiledTriton> compiled, bool folded = false) const;
+  void load(codegen::LaunchVariant variant, std::shared_ptr<const CompiledTriton> compiled) const;
 
   /// The most special variant that fits a call.
-  CudaVariant variant_for(const codegen::KernelCall& call) const;
+  codegen::LaunchVariant variant_for(const codegen::KernelCall& call) const;
 
   /// Launches in the current stream of the device, and returns. What only sizes determine is laid out in
   /// call.block and used again as long as they stay the same. RuntimeError for more than 2^31 - 1 blocks.
@@ -70,22 +62,22 @@ class CudaKernel final : public codegen::KernelRunner {
     device::CudaFunction function = nullptr;
   };
   class Block;
-  const Loaded& loaded(CudaVariant variant, bool folded) const;
+  const Loaded& loaded(codegen::LaunchVariant variant) const;
   void lay_out_grid(const codegen::KernelCall& call, Block& block) const;
   void lay_out(const codegen::KernelCall& call, Block& block) const;
   void launch(const codegen::KernelCall& call, Block& block) const;
 
   TritonCompiler& compiler_;
   const codegen::TileKernel kernel_;
-  std::string source_;
+  codegen::TritonSources sources_;
   codegen::LaunchConfig config_;
+  codegen::TileGrid grid_;
   int32_t device_, capability_;
   std::shared_ptr<CudaStatus> status_;
-  std::vector<std::string> pointers_, sizes_;        // parameters: pointers; sizes that are not constants
-  std::vector<char> symbolic_;                       // by axis: its extent is not a constant
-  std::array<std::pair<int32_t, int64_t>, 3> grid_;  // for x, y and z: the axis, or -1, and its block
+  std::vector<std::string> pointers_, sizes_;  // parameters: pointers; sizes that are not constants
+  std::vector<char> symbolic_;                 // by axis: its extent is not a constant
   mutable std::mutex mutex_;
-  mutable std::array<std::atomic<const Loaded*>, 2 * kCudaVariants> variants_{};  // the folded ones behind
+  mutable std::array<std::atomic<const Loaded*>, codegen::LaunchVariant::kCount> variants_{};  // by number
 };
 
 }  // namespace stax::runtime

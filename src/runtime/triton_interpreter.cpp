@@ -150,8 +150,11 @@ void TritonInterpreter::launch(const TileKernel& kernel, const codegen::LaunchCo
     arguments.push_back(std::move(scalar));
   }
   for (Symbol s : kernel.symbols) arguments.push_back(call.evaluate(Expr(s)));
-  Json numels = Json::array(), blocks;
-  for (const codegen::TileAxis& axis : kernel.axes) numels.push_back(call.evaluate(axis.numel));
+  Json blocks, grid = Json::array();
+  std::vector<long> extents;
+  for (const codegen::TileAxis& axis : kernel.axes) extents.push_back(call.evaluate(axis.numel));
+  for (const long extent : extents) arguments.push_back(int64_t{extent});
+  for (const int64_t along : codegen::TileGrid(kernel, config).blocks(extents)) grid.push_back(along);
   for (const auto& [block, size] : config.blocks) blocks.set(block, size);
   if (blocks.is_null()) blocks = Json::object();
 
@@ -167,7 +170,7 @@ void TritonInterpreter::launch(const TileKernel& kernel, const codegen::LaunchCo
   request.set("memory", state_->memory.path());
   request.set("size", state_->memory.size());
   request.set("arguments", std::move(arguments));
-  request.set("numels", std::move(numels));
+  request.set("grid", std::move(grid));
   request.set("blocks", std::move(blocks));
   const Json answer =
       Json::parse(state_->running().ask(request.dump(), kLaunchLimit), {.what = "the worker's answer"});

@@ -22,18 +22,8 @@ constexpr int64_t kMostValues = int64_t{1} << 20;  // of a block, by Triton
 constexpr int32_t kMostWarps = 32;                 // 1024 threads
 constexpr size_t kMostCandidates = 6;
 
-struct AxisFacts {
-  const char* name;
-  int64_t largest;  // block: a mask that the code generator proved true holds up to there
-};
-constexpr AxisFacts kAxes[] = {{"ZBLOCK", 1024}, {"YBLOCK", 1024}, {"XBLOCK", 4096}, {"R0_BLOCK", 65536}};
-
-const AxisFacts& facts(TileAxisKind kind) {
-  return kAxes[static_cast<size_t>(kind)];
-}
-
 int64_t largest_block(const TileAxis& axis) {
-  return std::min(facts(axis.kind).largest, axis.size_hint);
+  return std::min(codegen::facts_of(axis.kind).largest_block, axis.size_hint);
 }
 
 std::vector<int64_t> powers_of_two(int64_t last) {
@@ -73,7 +63,7 @@ class Candidates {
           axis.block > 0 ? axis.block
                          : std::clamp<int64_t>(sizes[static_cast<size_t>(axis.kind)], 1, largest_block(axis));
       values *= block;
-      if (axis.block == 0) config.blocks.emplace_back(facts(axis.kind).name, block);
+      if (axis.block == 0) config.blocks.emplace_back(codegen::facts_of(axis.kind).block, block);
     }
     config.warps = wanted.warps > 0 ? wanted.warps : warps_for(values);
     config.stages = wanted.stages;
@@ -196,7 +186,8 @@ ConfigSpace::ConfigSpace(const TileKernel& kernel) {
     if (axis.block > 0) {
       fixed_ *= axis.block;
     } else {
-      parameters_.push_back({facts(axis.kind).name, powers_of_two(largest_block(axis))});
+      parameters_.push_back(
+          {std::string(codegen::facts_of(axis.kind).block), powers_of_two(largest_block(axis))});
     }
   }
   parameters_.push_back({"num_warps", powers_of_two(kMostWarps)});

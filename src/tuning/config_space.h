@@ -14,7 +14,7 @@ namespace stax::tuning {
 
 /// A block size, the number of warps or the number of pipeline stages, and the values it may take, ascending.
 struct Parameter {
-  std::string name;  // "XBLOCK", ..., "num_warps", "num_stages"
+  std::string name;  // TileAxisFacts::block, "num_warps" or "num_stages"
   std::vector<int64_t> values;
 };
 

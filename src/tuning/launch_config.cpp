@@ -76,10 +76,9 @@ codegen::LaunchConfig default_config(const TileKernel& kernel) {
   config.warps = wanted.warps;
   for (const TileAxis& axis : kernel.axes) {
     if (axis.block > 0) continue;
-    constexpr const char* kNames[] = {"ZBLOCK", "YBLOCK", "XBLOCK", "R0_BLOCK"};
     const int64_t sizes[] = {wanted.z, wanted.y, wanted.x, wanted.r0};
     const auto kind = static_cast<size_t>(axis.kind);
-    config.blocks.emplace_back(kNames[kind], std::min(sizes[kind], axis.size_hint));
+    config.blocks.emplace_back(codegen::facts_of(axis.kind).block, std::min(sizes[kind], axis.size_hint));
   }
   return config;
 }

@@ -19,11 +19,10 @@ int32_t log2_of(int64_t length) {
 }  // namespace
 
 SizeClasses::SizeClasses(const codegen::TileKernel& kernel) {
-  constexpr const char* kNames[] = {"z", "y", "x", "r0"};
   for (size_t k = 0; k < kernel.axes.size(); ++k) {
     const codegen::TileAxis& axis = kernel.axes[k];
     if (axis.numel.is_constant() || axis.block > 0) continue;
-    axes_.push_back({k, log2_of(axis.size_hint), kNames[static_cast<size_t>(axis.kind)]});
+    axes_.push_back({k, log2_of(axis.size_hint), std::string(codegen::facts_of(axis.kind).name)});
     count_ *= kSteps;
   }
 }

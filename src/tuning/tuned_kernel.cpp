@@ -119,12 +119,12 @@ class TunedKernel::OnDevice final : public Bench {
   std::map<std::string, Built> built_;
 };
 
-TunedKernel::TunedKernel(runtime::TritonCompiler& compiler, codegen::TileKernel kernel, std::string source,
-                         std::vector<Expr> bytes, int32_t device, std::shared_ptr<runtime::CudaStatus> status,
-                         std::string strategy)
+TunedKernel::TunedKernel(runtime::TritonCompiler& compiler, codegen::TileKernel kernel,
+                         codegen::TritonSources sources, std::vector<Expr> bytes, int32_t device,
+                         std::shared_ptr<runtime::CudaStatus> status, std::string strategy)
     : compiler_(compiler),
       kernel_(std::move(kernel)),
-      source_(std::move(source)),
+      sources_(std::move(sources)),
       bytes_(std::move(bytes)),
       device_(device),
       status_(std::move(status)),
@@ -136,8 +136,9 @@ TunedKernel::TunedKernel(runtime::TritonCompiler& compiler, codegen::TileKernel 
 TunedKernel::~TunedKernel() = default;
 
 TunedKernel::Start TunedKernel::start(size_t size_class) const {
-  Start out{
-      classes_.hinted(kernel_, size_class), {source_, {}, {}, strategy_, classes_.words(size_class)}, {}};
+  Start out{classes_.hinted(kernel_, size_class),
+            {sources_.plain, {}, {}, strategy_, classes_.words(size_class)},
+            {}};
   out.configs = candidates(out.kernel);
   if (strategy_ == "none") out.configs.resize(1);
   out.settled = strategy_ == "none" || (strategy_ == "candidates" && out.configs.size() == 1);
@@ -153,12 +154,17 @@ TunedKernel::Start TunedKernel::start(size_t size_class) const {
 }
 
 std::unique_ptr<CudaKernel> TunedKernel::with(LaunchConfig config) const {
-  return std::make_unique<CudaKernel>(compiler_, kernel_, std::move(config), source_, device_, status_);
+  return std::make_unique<CudaKernel>(compiler_, kernel_, std::move(config), sources_, device_, status_);
 }
 
-std::vector<runtime::TritonRequest> TunedKernel::requests(runtime::CudaVariant variant) const {
+std::vector<runtime::TritonRequest> TunedKernel::requests(codegen::Alignment alignment,
+                                                          std::span<const long> extents) const {
+  const int64_t(&most)[3] = device::cuda_properties(device_).grid_blocks;
   std::vector<runtime::TritonRequest> out;
-  for (const LaunchConfig& config : first_.configs) out.push_back(with(config)->request(variant));
+  for (const LaunchConfig& config : first_.configs) {
+    const bool folded = codegen::TileGrid(kernel_, config).folds(extents, most);
+    out.push_back(with(config)->request({alignment, folded}));
+  }
   return out;
 }
 
@@ -198,7 +204,7 @@ const CudaKernel& TunedKernel::choose(const KernelCall& call, size_t size_class)
 
 void TunedKernel::run(const KernelCall& call) const {
   for (size_t k = 0; k < kernel_.axes.size(); ++k)  // nothing could be measured
-    if (call.extents[k] == 0 && kernel_.axes[k].kind != codegen::TileAxisKind::r0) return;
+    if (call.extents[k] == 0 && codegen::facts_of(kernel_.axes[k].kind).grid_dimension >= 0) return;
   const size_t size_class = classes_.of(call.extents);
   const CudaKernel* chosen = chosen_[size_class].load(std::memory_order_acquire);
   (chosen != nullptr ? *chosen : choose(call, size_class)).run(call);

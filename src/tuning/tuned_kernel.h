@@ -21,14 +21,15 @@ class TunedKernel final : public codegen::KernelRunner {
  public:
   /// `bytes`: sizes of the buffers behind kernel.pointers. `strategy` is the name of a Strategy, or "none"
   /// for the likeliest candidate, unmeasured. `compiler` outlives it; `status` as for CudaKernel.
-  TunedKernel(runtime::TritonCompiler& compiler, codegen::TileKernel kernel, std::string source,
+  TunedKernel(runtime::TritonCompiler& compiler, codegen::TileKernel kernel, codegen::TritonSources sources,
               std::vector<Expr> bytes, int32_t device, std::shared_ptr<runtime::CudaStatus> status,
               std::string strategy);
   ~TunedKernel() override;
 
-  /// What a launch with sizes like the hints will need where `variant` fits it: the recorded configuration,
-  /// otherwise all candidates.
-  std::vector<runtime::TritonRequest> requests(runtime::CudaVariant variant) const;
+  /// What a launch with these extents, which are like the hints, will need where `alignment` fits it: the
+  /// recorded configuration, otherwise all candidates.
+  std::vector<runtime::TritonRequest> requests(codegen::Alignment alignment,
+                                               std::span<const long> extents) const;
 
   void run(const codegen::KernelCall& call) const override;
 
@@ -49,7 +50,7 @@ class TunedKernel final : public codegen::KernelRunner {
 
   runtime::TritonCompiler& compiler_;
   codegen::TileKernel kernel_;
-  std::string source_;
+  codegen::TritonSources sources_;
   std::vector<Expr> bytes_;
   int32_t device_;
   std::shared_ptr<runtime::CudaStatus> status_;

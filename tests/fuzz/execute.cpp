@@ -277,8 +277,7 @@ codegen::LaunchConfig smaller(codegen::LaunchConfig config, const codegen::TileK
   int64_t blocks = 1;
   for (const codegen::TileAxis& axis : kernel.axes) {
     for (auto& [name, size] : config.blocks) {
-      constexpr std::string_view kNames[] = {"ZBLOCK", "YBLOCK", "XBLOCK", "R0_BLOCK"};
-      if (name != kNames[static_cast<size_t>(axis.kind)]) continue;
+      if (name != codegen::facts_of(axis.kind).block) continue;
       const int64_t wanted = random.of<int64_t>({1, 1, 2, 4, 16});
       for (int64_t part = 1; part < wanted && size > 1; part *= 2) {
         if (blocks * 2 * axis.size_hint / size > kMostBlocks) break;

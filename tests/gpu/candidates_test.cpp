@@ -91,12 +91,12 @@ class EachConfiguration {
     std::vector<runtime::TritonRequest> requests;
     for (size_t k = 0; k < stages_.gpu_kernels.size(); ++k)
       for (const codegen::LaunchConfig& config : configurations_[k])
-        requests.push_back(kernel(k, config)->request(runtime::CudaVariant::aligned));
+        requests.push_back(kernel(k, config)->request({codegen::Alignment::aligned}));
     compiler::triton_compiler().compile(requests);
   }
   std::shared_ptr<runtime::CudaKernel> kernel(size_t k, const codegen::LaunchConfig& config) const {
     const compiler::GpuKernel& made = stages_.gpu_kernels[k];
-    return std::make_shared<runtime::CudaKernel>(compiler::triton_compiler(), made.tile, config, made.source,
+    return std::make_shared<runtime::CudaKernel>(compiler::triton_compiler(), made.tile, config, made.sources,
                                                  kDevice, nullptr);
   }
   static const codegen::LaunchConfig& of(const std::vector<codegen::LaunchConfig>& list, size_t turn) {

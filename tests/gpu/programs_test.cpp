@@ -120,11 +120,11 @@ class ProgramsOnGpu : public GpuTest {
       for (size_t n = 0; n < triton.kernels.size(); ++n) {
         if (triton.kernels[n].checks && !status)
           status = std::make_shared<runtime::CudaStatus>(kDevice, triton.plan.origins, triton.plan.places);
-        auto kernel = std::make_shared<runtime::CudaKernel>(compiler_, triton.kernels[n], triton.configs[n],
-                                                            triton.sources[n], kDevice,
-                                                            triton.kernels[n].checks ? status : nullptr);
-        requests.push_back(kernel->request(runtime::CudaVariant::aligned));
-        requests.push_back(kernel->request(runtime::CudaVariant::general));
+        auto kernel = std::make_shared<runtime::CudaKernel>(
+            compiler_, triton.kernels[n], triton.configs[n], codegen::print_sources(triton.kernels[n]),
+            kDevice, triton.kernels[n].checks ? status : nullptr);
+        requests.push_back(kernel->request({codegen::Alignment::aligned}));
+        requests.push_back(kernel->request({codegen::Alignment::general}));
         triton.plan.kernels[n].runner = std::move(kernel);
       }
       runtime::Machine machine{&device::ThreadPool::global(), &memory_, kernels::find_external};

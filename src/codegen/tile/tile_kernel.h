@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "codegen/kernel_info.h"
+#include "codegen/tile/axes.h"
+#include "codegen/tile/launch.h"
 #include "device/target.h"
 #include "loops/body.h"
 #include "loops/program.h"
@@ -28,14 +30,6 @@ enum class TileForm : uint8_t {
   persistent,  // one block covers the reduction axis
   looped,      // blocks along the reduction axis one after another, accumulators carried between them
 };
-
-/// Positions of the axes, also bits of a set of axes.
-enum class TileAxisKind : uint8_t { z, y, x, r0 };
-inline constexpr int kTileAxes = 4;
-using AxisSet = uint8_t;
-constexpr AxisSet axis_bit(TileAxisKind axis) {
-  return static_cast<AxisSet>(1U << static_cast<unsigned>(axis));
-}
 
 /// A loop of the group: the axis index // divisor % extent, without the modulo where it is the outermost.
 struct TileVariable {
@@ -135,7 +129,6 @@ struct TileKernel {
   bool wide_index = false;       // 64-bit indices
   bool checks = false;           // indices: takes a KernelStatus after the pointers
   int32_t unroll = 1;            // steps of its loops that are one step of what runs
-  bool folded = false;           // all instances lie along the first dimension of the grid, x innermost
   std::vector<TileStatement> body;
   std::vector<Choice> choices;  // that depend on sizes
   std::vector<Condition> when;  // as KernelInfo::when
@@ -145,12 +138,6 @@ struct TileKernel {
 
 /// How a plan refers to it.
 KernelInfo info_of(const TileKernel& kernel);
-
-/// How a kernel is launched: the sizes of its blocks, and the warps that an instance has.
-struct LaunchConfig {
-  std::vector<std::pair<std::string, int64_t>> blocks;  // "XBLOCK", ...: the kernel's parameters, in order
-  int32_t warps = 4, stages = 1;
-};
 
 /// Decides the kernels for a group of loop nodes: where sizes change, at most `most` forms, of which a launch
 /// takes the first that fits; the last one fits every size. `number` counts the kernels of the program.

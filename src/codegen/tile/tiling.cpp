@@ -95,18 +95,13 @@ Cut best_cut(const loops::Program& program, const schedule::Group& group, const 
   return best;
 }
 
-std::string_view axis_prefix(TileAxisKind kind) {
-  constexpr std::string_view kPrefixes[] = {"z", "y", "x", "r0_"};
-  return kPrefixes[static_cast<size_t>(kind)];
-}
-
 /// The axis over loops [first, last) of `ranges`; `number` counts the variables of all axes.
 TileAxis make_axis(TileAxisKind kind, SymbolKind loop, const std::vector<Expr>& ranges, size_t first,
                    size_t last, int32_t& number, const Sizes& sizes) {
   TileAxis axis{.kind = kind, .numel = 1};
   for (size_t k = first; k < last; ++k) {
     axis.variables.push_back({.symbol = {loop, static_cast<int32_t>(k)},
-                              .name = fmt::format("{}{}", axis_prefix(kind), number++),
+                              .name = fmt::format("{}{}", facts_of(kind).prefix, number++),
                               .extent = ranges[k],
                               .outermost = k == first});
     axis.numel *= ranges[k];
@@ -120,15 +115,11 @@ TileAxis make_axis(TileAxisKind kind, SymbolKind loop, const std::vector<Expr>& 
   return axis;
 }
 
-/// The largest blocks that any configuration may take along z, y, x, r0: masks are left out only where these
-/// divide the axis.
-constexpr int64_t kLargestBlock[kTileAxes] = {1024, 1024, 4096, 65536};
-
 bool needs_mask(const TileAxis& axis) {
   const auto numel = axis.numel.constant();
   if (!numel) return true;
   if (axis.block > 0) return *numel != axis.block || axis.block < 32;
-  return *numel != 1 && *numel % kLargestBlock[static_cast<size_t>(axis.kind)] != 0;
+  return *numel != 1 && *numel % facts_of(axis.kind).largest_block != 0;
 }
 
 /// Bytes that one access moves at most.

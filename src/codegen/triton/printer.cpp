@@ -19,19 +19,6 @@ using loops::OpCode;
 
 namespace {
 
-struct AxisNames {
-  std::string_view prefix, mask, block;
-  int program_id;  // of the grid; -1: the reduction
-};
-
-const AxisNames& names(TileAxisKind kind) {
-  static constexpr AxisNames kNames[] = {{"z", "zmask", "ZBLOCK", 2},
-                                         {"y", "ymask", "YBLOCK", 1},
-                                         {"x", "xmask", "XBLOCK", 0},
-                                         {"r0_", "r0_mask", "R0_BLOCK", -1}};
-  return kNames[static_cast<size_t>(kind)];
-}
-
 std::string_view hint_name(ReductionHint hint) {
   constexpr std::string_view kNames[] = {"DEFAULT", "INNER", "OUTER", "OUTER_TINY"};
   return kNames[static_cast<size_t>(hint)];
@@ -65,7 +52,7 @@ std::string_view signature_type(DType dtype) {
 
 class TritonPrinter {
  public:
-  explicit TritonPrinter(const TileKernel& kernel) : kernel_(kernel) {
+  TritonPrinter(const TileKernel& kernel, bool folded) : kernel_(kernel), folded_(folded) {
     for (const TileAxis& axis : kernel.axes)
       for (const TileVariable& v : axis.variables) {
         variables_[v.symbol] = v.name;
@@ -80,7 +67,7 @@ class TritonPrinter {
     depth_ = 1;
     sizes();
     for (const TileAxis& axis : kernel_.axes)
-      if (names(axis.kind).program_id >= 0) instance_axis(axis);
+      if (facts_of(axis.kind).grid_dimension >= 0) instance_axis(axis);
     reduction_header();
     iteration_variables();
     if (kernel_.peel) peel_header(*kernel_.peel);
@@ -105,7 +92,7 @@ class TritonPrinter {
     constexpr std::string_view kForms[] = {"pointwise", "persistent_reduction", "reduction"};
     std::vector<std::string> hints, types;
     for (const TileAxis& axis : kernel_.axes)
-      hints.push_back(fmt::format("'{}': {}", names(axis.kind).prefix, axis.size_hint));
+      hints.push_back(fmt::format("'{}': {}", facts_of(axis.kind).prefix, axis.size_hint));
     std::string more;
     if (kernel_.form == TileForm::pointwise && kernel_.axes.size() == 2)
       more = fmt::format("tile_hint=TileHint.{}, ", kernel_.pointers.size() == 2 ? "SQUARE" : "DEFAULT");
@@ -130,15 +117,15 @@ class TritonPrinter {
     for (size_t k = 0; k < kernel_.scalars.size(); ++k) parameters.push_back(fmt::format("scalar{}", k));
     for (size_t k = 0; k < kernel_.symbols.size(); ++k) parameters.push_back(fmt::format("ks{}", k));
     for (const TileAxis& axis : kernel_.axes)
-      parameters.push_back(fmt::format("{}numel", names(axis.kind).prefix));
+      parameters.push_back(fmt::format("{}numel", facts_of(axis.kind).prefix));
     for (const TileAxis& axis : kernel_.axes)
-      if (axis.block == 0) parameters.push_back(fmt::format("{} : tl.constexpr", names(axis.kind).block));
+      if (axis.block == 0) parameters.push_back(fmt::format("{} : tl.constexpr", facts_of(axis.kind).block));
     line("def {}({}):", kernel_.name, fmt::join(parameters, ", "));
   }
 
   void sizes() {
     for (const TileAxis& axis : kernel_.axes)
-      if (axis.numel.is_constant()) line("{}numel = {}", names(axis.kind).prefix, axis.numel.value());
+      if (axis.numel.is_constant()) line("{}numel = {}", facts_of(axis.kind).prefix, axis.numel.value());
     const TileAxis* r = reduction();
     if (r == nullptr) return;
     if (r->block > 0) line("R0_BLOCK: tl.constexpr = {}", r->block);
@@ -156,21 +143,21 @@ class TritonPrinter {
 
   /// The number of a block along an axis. Where the grid is folded: of x, y and z, x innermost.
   std::string instance(const TileAxis& axis) const {
-    if (!kernel_.folded) return fmt::format("tl.program_id({})", names(axis.kind).program_id);
+    if (!folded_) return fmt::format("tl.program_id({})", facts_of(axis.kind).grid_dimension);
     std::string number = "tl.program_id(0)";
     for (size_t k = kernel_.axes.size(); k-- > 0;) {
       const TileAxis& inner = kernel_.axes[k];
-      const AxisNames& n = names(inner.kind);
-      if (n.program_id < 0) continue;
+      const TileAxisFacts& n = facts_of(inner.kind);
+      if (n.grid_dimension < 0) continue;
       const std::string blocks = fmt::format("tl.cdiv({}numel, {})", n.prefix, n.block);
       if (inner.kind == axis.kind) return k == 0 ? number : fmt::format("({} % {})", number, blocks);
       number = fmt::format("({} // {})", number, blocks);
     }
-    STAX_ASSERT(false, "{}: no instances along {}", kernel_.name, names(axis.kind).prefix);
+    STAX_ASSERT(false, "{}: no instances along {}", kernel_.name, facts_of(axis.kind).prefix);
   }
 
   void instance_axis(const TileAxis& axis) {
-    const AxisNames& n = names(axis.kind);
+    const TileAxisFacts& n = facts_of(axis.kind);
     const std::string_view wide = kernel_.wide_index ? ".to(tl.int64)" : "";
     line("{}offset = {}{} * {}", n.prefix, instance(axis), wide, n.block);
     line("{0}index = {0}offset + tl.arange(0, {1}){2}{3}", n.prefix, n.block, spread(axis.kind), wide);
@@ -229,14 +216,14 @@ class TritonPrinter {
 
   void iteration_variables() {
     for (size_t k = kernel_.axes.size(); k-- > 0;)
-      if (names(kernel_.axes[k].kind).program_id >= 0) variables(kernel_.axes[k]);
+      if (facts_of(kernel_.axes[k].kind).grid_dimension >= 0) variables(kernel_.axes[k]);
   }
 
   /// The loop variables of an axis, innermost first.
   void variables(const TileAxis& axis) {
     for (size_t k = axis.variables.size(); k-- > 0;) {
       const TileVariable& v = axis.variables[k];
-      std::string value = fmt::format("{}index", names(axis.kind).prefix);
+      std::string value = fmt::format("{}index", facts_of(axis.kind).prefix);
       if (!v.divisor.is(1)) value = fmt::format("{} // {}", value, factor(v.divisor));
       if (!v.outermost) value = fmt::format("({}) % {}", value, factor(v.extent));
       line("{} = {}", v.name, value);
@@ -319,7 +306,7 @@ class TritonPrinter {
     for (const TileAxis& axis : kernel_.axes)
       parts.push_back((along & axis_bit(axis.kind)) == 0           ? "1"
                       : in_edges_ && axis.kind == TileAxisKind::r0 ? "R0_EDGES"
-                                                                   : names(axis.kind).block);
+                                                                   : facts_of(axis.kind).block);
     return fmt::format("[{}]", fmt::join(parts, ", "));
   }
 
@@ -329,7 +316,7 @@ class TritonPrinter {
     for (const TileAxis& axis : kernel_.axes)
       if ((s.masks & axis_bit(axis.kind)) != 0)
         parts.emplace_back(in_edges_ && axis.kind == TileAxisKind::r0 ? "r0_edge_mask"
-                                                                      : names(axis.kind).mask);
+                                                                      : facts_of(axis.kind).mask);
     if (s.mask >= 0) parts.push_back(var(s.mask));
     std::sort(parts.begin(), parts.end());
     return fmt::format("{}", fmt::join(parts, " & "));
@@ -627,6 +614,7 @@ class TritonPrinter {
   }
 
   const TileKernel& kernel_;
+  const bool folded_;
   std::string out_;
   int depth_ = 0;
   bool in_edges_ = false;
@@ -638,13 +626,22 @@ class TritonPrinter {
 
 }  // namespace
 
-std::string print_triton(const TileKernel& kernel) {
+std::string print_triton(const TileKernel& kernel, bool folded) {
   return fmt::format(
       "import triton\nimport triton.language as tl\n"
       "from stax_triton.runtime import ReductionHint, TileHint, libdevice, triton_helpers, "
       "triton_heuristics\n"
       "\n# {}\n{}",
-      kernel.origin, TritonPrinter(kernel).run());
+      kernel.origin, TritonPrinter(kernel, folded).run());
+}
+
+TritonSources print_sources(const TileKernel& kernel) {
+  return {print_triton(kernel), may_fold(kernel) ? print_triton(kernel, true) : std::string()};
+}
+
+const std::string& TritonSources::of(LaunchVariant variant) const {
+  STAX_ASSERT(!variant.folded || !folded.empty(), "a kernel is launched in a folded grid that needs none");
+  return variant.folded ? folded : plain;
 }
 
 }  // namespace stax::codegen

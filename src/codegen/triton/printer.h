@@ -7,8 +7,17 @@
 
 namespace stax::codegen {
 
-/// One Python file: the kernel under its decorator, with what it imports. Run by itself it compiles, checks
-/// and times the kernel.
-std::string print_triton(const TileKernel& kernel);
+/// One Python file: the kernel under its decorator, with what it imports. `folded` as LaunchVariant::folded.
+std::string print_triton(const TileKernel& kernel, bool folded = false);
+
+/// What the variants of a kernel are compiled from.
+struct TritonSources {
+  std::string plain;
+  std::string folded;  ///< of folded variants; empty where no launch needs one
+
+  /// Asserts that there is one.
+  const std::string& of(LaunchVariant variant) const;
+};
+TritonSources print_sources(const TileKernel& kernel);
 
 }  // namespace stax::codegen

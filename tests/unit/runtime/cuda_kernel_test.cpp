@@ -14,6 +14,7 @@
 namespace stax::runtime {
 namespace {
 
+using codegen::Alignment;
 using codegen::KernelCall;
 using codegen::TileAxisKind;
 using codegen::TileKernel;
@@ -67,8 +68,8 @@ class CudaKernelTest : public testing::Test {
 };
 
 TEST_F(CudaKernelTest, PassesArgumentsInTheOrderOfTheParameters) {
-  const CudaKernel kernel(compiler_, tile("first", 40, size_), config_, "source", 0, nullptr);
-  kernel.load(CudaVariant::aligned, code("first"));
+  const CudaKernel kernel(compiler_, tile("first", 40, size_), config_, {"source", {}}, 0, nullptr);
+  kernel.load({Alignment::aligned}, code("first"));
   fake_cuda::argument_count("first", 8);
   launch(kernel, {even_, even_}, {40, 70});
   const auto launches = fake_cuda::launches();
@@ -82,33 +83,34 @@ TEST_F(CudaKernelTest, PassesArgumentsInTheOrderOfTheParameters) {
 }
 
 TEST_F(CudaKernelTest, TakesTheMostSpecialVariantThatFits) {
-  const CudaKernel kernel(compiler_, tile("variants", 40, size_), config_, "source", 0, nullptr);
-  kernel.load(CudaVariant::even, code("even"));
-  kernel.load(CudaVariant::aligned, code("aligned"));
-  kernel.load(CudaVariant::general, code("general"));
+  const CudaKernel kernel(compiler_, tile("variants", 40, size_), config_, {"source", {}}, 0, nullptr);
+  kernel.load({Alignment::even}, code("even"));
+  kernel.load({Alignment::aligned}, code("aligned"));
+  kernel.load({Alignment::general}, code("general"));
   launch(kernel, {even_, even_}, {40, 64});
   launch(kernel, {even_, even_}, {40, 65});
   launch(kernel, {even_, odd_}, {40, 64});
   std::vector<std::string> names;
   for (const auto& l : fake_cuda::launches()) names.push_back(l.kernel);
   EXPECT_THAT(names, ElementsAre("even", "aligned", "general"));
-  EXPECT_THAT(kernel.request(CudaVariant::even).divisible,
+  EXPECT_THAT(kernel.request({Alignment::even}).divisible,
               ElementsAre("in_ptr0", "out_ptr0", "ks0", "xnumel"));
-  EXPECT_THAT(kernel.request(CudaVariant::aligned).divisible, ElementsAre("in_ptr0", "out_ptr0"));
-  EXPECT_TRUE(kernel.request(CudaVariant::general).divisible.empty());
-  EXPECT_EQ(kernel.request(CudaVariant::general).capability, 90);
+  EXPECT_THAT(kernel.request({Alignment::aligned}).divisible, ElementsAre("in_ptr0", "out_ptr0"));
+  EXPECT_TRUE(kernel.request({Alignment::general}).divisible.empty());
+  EXPECT_EQ(kernel.request({Alignment::general}).capability, 90);
 }
 
 TEST_F(CudaKernelTest, NothingIsLaunchedForNoElements) {
-  const CudaKernel kernel(compiler_, tile("none", 40, size_), config_, "source", 0, nullptr);
+  const CudaKernel kernel(compiler_, tile("none", 40, size_), config_, {"source", {}}, 0, nullptr);
   launch(kernel, {even_, even_}, {40, 0});
   EXPECT_TRUE(fake_cuda::launches().empty());
 }
 
 TEST_F(CudaKernelTest, GridsThatTheDriverDoesNotTakeAreFolded) {
-  const CudaKernel kernel(compiler_, tile("wide", 40, size_), config_, "source", 0, nullptr);
-  kernel.load(CudaVariant::aligned, code("wide"));
-  kernel.load(CudaVariant::aligned, code("folded"), true);
+  const TileKernel of = tile("wide", size_, size_);
+  const CudaKernel kernel(compiler_, of, config_, codegen::print_sources(of), 0, nullptr);
+  kernel.load({Alignment::aligned}, code("wide"));
+  kernel.load({Alignment::aligned, true}, code("folded"));
   launch(kernel, {even_, even_}, {16L * 65535, 65});
   launch(kernel, {even_, even_}, {16L * 65535 + 1, 65});
   const auto launches = fake_cuda::launches();
@@ -117,15 +119,20 @@ TEST_F(CudaKernelTest, GridsThatTheDriverDoesNotTakeAreFolded) {
   EXPECT_THAT(std::vector<uint32_t>(launches[0].grid, launches[0].grid + 3), ElementsAre(3, 65535, 1));
   EXPECT_EQ(launches[1].kernel, "folded");
   EXPECT_THAT(std::vector<uint32_t>(launches[1].grid, launches[1].grid + 3), ElementsAre(3 * 65536, 1, 1));
+  const std::vector<long> extents = {16L * 65535 + 1, 65};
+  KernelCall call;
+  call.extents = extents;
+  EXPECT_EQ(kernel.variant_for(call), (codegen::LaunchVariant{Alignment::aligned, true}));
   // Blocks number one after another, those along x fastest.
-  EXPECT_THAT(kernel.request(CudaVariant::aligned, true).source,
+  EXPECT_THAT(kernel.request({Alignment::aligned, true}).source,
               AllOf(HasSubstr("xoffset = (tl.program_id(0) % tl.cdiv(xnumel, XBLOCK)) * XBLOCK"),
                     HasSubstr("yoffset = (tl.program_id(0) // tl.cdiv(xnumel, XBLOCK)) * YBLOCK")));
 }
 
 TEST_F(CudaKernelTest, GridsOfMoreThanTwoToTheThirtyOneBlocksAreRefused) {
-  const CudaKernel kernel(compiler_, tile("huge", 40, size_), config_, "source", 0, nullptr);
-  kernel.load(CudaVariant::aligned, code("huge"), true);
+  const TileKernel of = tile("huge", size_, size_);
+  const CudaKernel kernel(compiler_, of, config_, codegen::print_sources(of), 0, nullptr);
+  kernel.load({Alignment::aligned, true}, code("huge"));
   launch(kernel, {even_, even_}, {16L * ((1L << 30) - 1), 63});
   try {
     launch(kernel, {even_, even_}, {16L << 30, 63});
@@ -136,9 +143,9 @@ TEST_F(CudaKernelTest, GridsOfMoreThanTwoToTheThirtyOneBlocksAreRefused) {
 }
 
 TEST_F(CudaKernelTest, WhatSizesDetermineIsLaidOutOnce) {
-  const CudaKernel kernel(compiler_, tile("kept", 40, size_), config_, "source", 0, nullptr);
-  kernel.load(CudaVariant::aligned, code("kept"));
-  kernel.load(CudaVariant::general, code("kept_general"));
+  const CudaKernel kernel(compiler_, tile("kept", 40, size_), config_, {"source", {}}, 0, nullptr);
+  kernel.load({Alignment::aligned}, code("kept"));
+  kernel.load({Alignment::general}, code("kept_general"));
   for (const char* name : {"kept", "kept_general"}) fake_cuda::argument_count(name, 8);
   std::unique_ptr<codegen::LaunchBlock> block;
   const auto run = [&](void* out, double number, long x) {
@@ -173,9 +180,9 @@ TEST_F(CudaKernelTest, WhatSizesDetermineIsLaidOutOnce) {
 }
 
 TEST_F(CudaKernelTest, SharedMemoryIsAskedForAndLimited) {
-  const CudaKernel kernel(compiler_, tile("shared", 40, size_), config_, "source", 0, nullptr);
-  EXPECT_THROW(kernel.load(CudaVariant::general, code("too_much", 228 << 10)), RuntimeError);
-  kernel.load(CudaVariant::aligned, code("much", 200 << 10));
+  const CudaKernel kernel(compiler_, tile("shared", 40, size_), config_, {"source", {}}, 0, nullptr);
+  EXPECT_THROW(kernel.load({Alignment::general}, code("too_much", 228 << 10)), RuntimeError);
+  kernel.load({Alignment::aligned}, code("much", 200 << 10));
   EXPECT_EQ(fake_cuda::shared_limit("much"), 200 << 10);
   launch(kernel, {even_, even_}, {40, 65});
   EXPECT_EQ(fake_cuda::launches().at(0).shared_bytes, 200u << 10);
