@@ -46,11 +46,22 @@ ExternalViews::ExternalViews(const codegen::PlanExternal& call) {
   for (size_t k = 0; k < results_.size(); ++k) fill(results_[k], call.results[k]);
 }
 
-void ExternalViews::renew(const std::function<int64_t(Expr)>& value) {
-  for (const auto& c : changing_sizes_) *c.place = value(c.from);
-  for (const auto& c : changing_numbers_) *c.place = value(c.from);
+std::vector<Expr> ExternalViews::changing() const {
+  std::vector<Expr> out;
+  for (const auto& c : changing_sizes_) out.push_back(c.from);
+  for (const auto& c : changing_numbers_) out.push_back(c.from);
+  for (const Patch& p : patches_)
+    if (!p.offset.is_constant()) out.push_back(p.offset);
+  return out;
+}
+
+void ExternalViews::renew(std::span<const int32_t> ids, std::span<const int64_t> numbers) {
+  const int32_t* id = ids.data();
+  const auto next = [&] { return numbers[static_cast<size_t>(*id++)]; };
+  for (const auto& c : changing_sizes_) *c.place = next();
+  for (const auto& c : changing_numbers_) *c.place = next();
   for (Patch& p : patches_)
-    if (!p.offset.is_constant()) p.offset_bytes = value(p.offset) * itemsize(p.view->dtype);
+    if (!p.offset.is_constant()) p.offset_bytes = next() * itemsize(p.view->dtype);
 }
 
 void ExternalViews::point_at(std::span<void* const> base) {

@@ -1,7 +1,6 @@
 // Arguments of an external call, made once and pointed at each call's memory.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -20,8 +19,10 @@ class ExternalViews {
   ExternalViews& operator=(ExternalViews&&) = default;
   ExternalViews& operator=(const ExternalViews&) = delete;
 
-  /// Sets what is no constant. `value` gives the value of a size, stride, offset or number of the call.
-  void renew(const std::function<int64_t(Expr)>& value);
+  /// The sizes, strides, numbers and offsets that are no constants.
+  std::vector<Expr> changing() const;
+  /// Sets them: numbers[ids[k]] is the value of changing()[k].
+  void renew(std::span<const int32_t> ids, std::span<const int64_t> numbers);
 
   /// Sets the views' data from element 0 of each buffer; null where a buffer's is.
   void point_at(std::span<void* const> base);

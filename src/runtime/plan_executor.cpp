@@ -385,7 +385,7 @@ void PlanExecutor::Run::call_external(int32_t k) {
 
 ExternalViews& PlanExecutor::Run::views_of(int32_t k) {
   ExternalViews& views = frame_.externals[k];
-  if (!plan_.fixed()) views.renew([this](Expr e) { return evaluated(e); });
+  views.renew(plan_.external_numbers[static_cast<size_t>(k)], frame_.numbers);
   views.point_at(frame_.base);
   return views;
 }

@@ -197,6 +197,7 @@ PreparedPlan prepare(codegen::Plan plan, const Machine& machine) {
   prepare_kernels(p);
   prepare_dynamics(p);
   for (const codegen::PlanExternal& call : p.plan.externals) {
+    p.external_numbers.push_back(p.numbers.add(ExternalViews(call).changing()));
     p.externals.push_back(call.dynamic || call.runner ? nullptr : p.machine.find_external(call.function));
   }
   for (size_t b = 0; b < p.plan.buffers.size(); ++b) {

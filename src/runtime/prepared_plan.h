@@ -111,7 +111,8 @@ struct PreparedPlan {
   std::vector<PreparedSlot> slots;
   std::vector<PreparedKernel> kernels;
   std::vector<kernels::ExternalFunction> externals;
-  std::vector<PreparedDynamic> dynamics;  // parallel to externals
+  std::vector<std::vector<NumberId>> external_numbers;  // parallel to externals: of ExternalViews::changing()
+  std::vector<PreparedDynamic> dynamics;                // parallel to externals
   std::vector<PreparedAssertion> assertions;
   std::vector<NumberId> late_bytes;  // by buffer; where it has memory of its own
   std::vector<std::unique_ptr<const kernels::PreparedExternal>> ready;  // parallel to externals; may be null
