@@ -69,6 +69,18 @@ TEST_F(Tune, ARecordThatDoesNotFitCountsAsMissing) {
   EXPECT_EQ(to_string(*found), to_string(x_config(8, 2)));
 }
 
+TEST_F(Tune, RecordsThatCannotBeReadCountAsMissing) {
+  Json facts = Json::object(), others = Json::object();
+  facts.set("what", "a number");
+  others.set("what", "another");
+  const auto number = [](const Json& record) { return std::optional(record.as_int()); };
+  records_.put(facts, Json("words"));
+  EXPECT_FALSE(records_.find(facts, number));
+  records_.put(facts, Json(7));
+  EXPECT_EQ(records_.find(facts, number), 7);
+  EXPECT_FALSE(records_.find(others, number));
+}
+
 TEST_F(Tune, WithoutACacheItMeasuresEveryTime) {
   const std::string file = folder_.path() + "/file";
   std::ofstream(file) << "no folder";
