@@ -38,11 +38,12 @@ fuzz: setup
 	@tools/build.sh $(PRESET) $(JOBS)
 	@tools/fuzz.sh $(BUILD) $(JOBS)
 
-# What needs no build: layers, words, formatting.
+# What needs no build: layers, words, recipes, environment variables, formatting.
 check:
 	@python3 tools/check_layers.py
 	@python3 tools/check_words.py
 	@python3 tools/check_recipes.py
+	@python3 tools/check_environment.py
 	@python3 tools/format.py --check
 
 format:
