@@ -299,11 +299,13 @@ std::shared_ptr<Module> HostCompiler::build(const std::string& key, const std::s
   // The cache's own file system first, so that the result only needs to be renamed; memory as the last
   // resort.
   const std::string elsewhere[] = {temporary_root(), "/dev/shm"};
+  constexpr const char* kPrefix = "stax-compile-";
   for (int attempt = 0; attempt < 3; ++attempt) {
     std::unique_ptr<TemporaryFolder> folder;
     try {
+      if (attempt > 0) remove_abandoned_folders(elsewhere[attempt - 1], kPrefix);
       folder = attempt == 0 ? cache_.scratch()
-                            : std::make_unique<TemporaryFolder>(elsewhere[attempt - 1], "stax-");
+                            : std::make_unique<TemporaryFolder>(elsewhere[attempt - 1], kPrefix);
     } catch (const RuntimeError& error) {
       failure = error.what();
     }

@@ -25,6 +25,7 @@ using codegen::TileKernel;
 constexpr int64_t kAlignment = 64;
 constexpr std::byte kGuard{0xa5};  // between buffers: what stands there afterwards was not written over
 constexpr std::chrono::milliseconds kLaunchLimit{300'000};
+constexpr const char* kFolderPrefix = "stax-interpret-";
 
 /// Memory of this process that the worker opens as a file.
 class SharedMemory {
@@ -100,7 +101,8 @@ struct TritonInterpreter::State {
     }
     if (worker && worker->alive()) return *worker;
     worker.reset();
-    folder = std::make_unique<TemporaryFolder>(temporary_root(), "stax-interpret-");
+    remove_abandoned_folders(temporary_root(), kFolderPrefix);
+    folder = std::make_unique<TemporaryFolder>(temporary_root(), kFolderPrefix);
     std::vector<std::string> environment = python_environment(python_package_folder());
     environment.insert(environment.end(), {"TRITON_INTERPRET=1", "STAX_WORKER_FOLDER=" + folder->path()});
     worker = std::make_unique<WorkerProcess>(

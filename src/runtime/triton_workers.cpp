@@ -28,6 +28,8 @@ Json parse_answer(const std::string& line, const std::string& answer) {
   return parsed;
 }
 
+constexpr const char* kFolderPrefix = "stax-worker-";
+
 /// Raised to the caller at once: another worker would say the same.
 struct NoTriton {
   std::string why;
@@ -38,7 +40,7 @@ struct NoTriton {
 /// A process, and the folder that it works in.
 struct TritonWorkers::Worker {
   explicit Worker(const Options& options)
-      : folder(temporary_root(), "stax-worker-"), process(options.command, environment(options)) {}
+      : folder(temporary_root(), kFolderPrefix), process(options.command, environment(options)) {}
 
   std::vector<std::string> environment(const Options& options) const {
     std::vector<std::string> all = options.environment;
@@ -71,6 +73,7 @@ struct TritonWorkers::State {
   int32_t up = 0;                             // idle, or leased
   pid_t owner = getpid();
   std::atomic<int64_t> started{0};
+  std::once_flag cleared;  // of folders that killed processes left
 
   /// A child of fork() leaves its parent's workers alone.
   void abandon_inherited() {
@@ -103,8 +106,7 @@ class TritonWorkers::Lease {
     stale.reset();
     if (worker_) return;
     try {
-      worker_ = std::make_unique<Worker>(pool.options_);
-      ++state_.started;
+      worker_ = pool.started_worker();
     } catch (...) {
       give_back();
       throw;
@@ -140,6 +142,13 @@ class TritonWorkers::Lease {
 TritonWorkers::TritonWorkers(Options options)
     : options_(std::move(options)), state_(std::make_unique<State>()) {}
 
+std::unique_ptr<TritonWorkers::Worker> TritonWorkers::started_worker() const {
+  std::call_once(state_->cleared, [] { remove_abandoned_folders(temporary_root(), kFolderPrefix); });
+  auto worker = std::make_unique<Worker>(options_);
+  ++state_->started;
+  return worker;
+}
+
 TritonWorkers::~TritonWorkers() {
   state_->abandon_inherited();
 }
@@ -158,8 +167,7 @@ void TritonWorkers::start(int32_t count) {
     }
     std::unique_ptr<Worker> worker;
     try {
-      worker = std::make_unique<Worker>(options_);
-      ++state_->started;
+      worker = started_worker();
     } catch (const RuntimeError&) {  // whoever asks meets it, too
     }
     const bool failed = worker == nullptr;

@@ -46,6 +46,7 @@ class TritonWorkers {
   struct Worker;
   struct State;
   class Lease;
+  std::unique_ptr<Worker> started_worker() const;
   void ask_one(const std::string& line, const Reader& read, bool fresh);
 
   Options options_;

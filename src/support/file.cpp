@@ -1,12 +1,14 @@
 #include "support/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 
 #include "support/check.h"
@@ -39,11 +41,28 @@ TemporaryFolder::TemporaryFolder(const std::string& parent, const std::string& p
     : path_(parent + "/" + prefix + "XXXXXX") {
   STAX_RUNTIME_CHECK(mkdtemp(path_.data()) != nullptr, "cannot create a temporary folder in {}: {}", parent,
                      strerror(errno));
+  // Where a file system has no locks nobody can take them from it, either.
+  lock_ = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ >= 0) flock(lock_, LOCK_SH | LOCK_NB);
 }
 
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+  if (lock_ >= 0) close(lock_);
+}
+
+void remove_abandoned_folders(const std::string& parent, const std::string& prefix) {
+  constexpr time_t kAge = 60;  // seconds: between the creation of a folder and its lock
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(parent, ignored)) {
+    if (!entry.path().filename().string().starts_with(prefix)) continue;
+    const Descriptor folder{open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+    struct stat status;
+    if (folder.fd < 0 || fstat(folder.fd, &status) != 0 || status.st_uid != geteuid()) continue;
+    if (time(nullptr) - status.st_mtime < kAge) continue;
+    if (flock(folder.fd, LOCK_EX | LOCK_NB) == 0) std::filesystem::remove_all(entry.path(), ignored);
+  }
 }
 
 std::string temporary_root() {

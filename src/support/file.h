@@ -10,7 +10,8 @@ namespace stax {
 /// The bytes of a regular file; nothing when it cannot be read.
 std::optional<std::string> read_file(const std::string& path);
 
-/// A folder of mode 0700 that is removed with all it holds when the object goes.
+/// A folder of mode 0700 that is removed with all it holds when the object goes. Until then, or until all
+/// processes end that have it locked, remove_abandoned_folders() leaves it alone.
 class TemporaryFolder {
  public:
   /// Creates `parent`/`prefix`XXXXXX. Throws RuntimeError when that fails.
@@ -22,7 +23,12 @@ class TemporaryFolder {
 
  private:
   std::string path_;
+  int lock_ = -1;  // a shared lock of the folder
 };
+
+/// Removes folders `parent`/`prefix`... of this user that no process has locked and nothing was created in
+/// for a minute: their processes were killed. Errors are ignored.
+void remove_abandoned_folders(const std::string& parent, const std::string& prefix);
 
 /// TMPDIR, else /tmp.
 std::string temporary_root();

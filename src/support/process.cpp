@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "support/check.h"
 #include "support/spawn.h"
@@ -67,6 +68,7 @@ bool collect(Pipe& output, Pipe& errors, ProcessResult& result, size_t limit, Cl
 }
 
 constexpr int kLostStatus = -1;
+constexpr std::chrono::milliseconds kParentPoll{500};
 
 /// Where the helper of guard_children reads: process groups that began, and negated those that ended.
 int guard = -1;
@@ -150,6 +152,13 @@ void guard_children() {
   } else {
     close(ends[1]);
   }
+}
+
+void end_with_parent(pid_t parent) {
+  std::thread([parent] {
+    while (getppid() == parent) std::this_thread::sleep_for(kParentPoll);
+    kill(getpid(), SIGKILL);
+  }).detach();
 }
 
 }  // namespace stax

@@ -1,6 +1,8 @@
 // Runs a program as a child process, without a shell.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <string>
 #include <vector>
@@ -33,5 +35,10 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const Proce
 /// process, started by this call, waits for that. For programs, early in their main function and in processes
 /// that they fork; called by a thread that is alone. Where no helper can be started, nothing is guarded.
 void guard_children();
+
+/// From now on, this process is killed within a second or so after `parent`, its own parent, has ended: a
+/// thread looks. For processes that are forked. (The kernel's own signal for this comes already when the
+/// *thread* of the parent that forked ends.)
+void end_with_parent(pid_t parent);
 
 }  // namespace stax

@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -131,13 +130,14 @@ class Job {
   void start() {
     int ends[2];
     STAX_RUNTIME_CHECK(::pipe2(ends, O_CLOEXEC) == 0, "verify: cannot make a pipe: {}", std::strerror(errno));
+    const pid_t parent = ::getpid();
     std::fflush(nullptr);  // the child must not print what waits here
     pid_ = ::fork();
     STAX_RUNTIME_CHECK(pid_ >= 0, "verify: cannot start a process: {}", std::strerror(errno));
     if (pid_ == 0) {
       ::close(ends[0]);
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       guard_children();
+      end_with_parent(parent);
       run_child(report_.path, options_, outcomes_, ends[1]);
     }
     ::close(ends[1]);

@@ -2,9 +2,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,7 +57,6 @@ class Interpreter {
     const char* named = std::getenv("FAKE_CUDA_PYTHON");
     const std::string python = named != nullptr ? named : "python3";
     if (fork() == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
       dup2(requests[0], 0);
       dup2(answers[1], 1);
       setenv("PYTHONPATH", FAKE_CUDA_PYTHONPATH, 1);

@@ -5,15 +5,15 @@
 """
 
 import json
-import os
 import sys
-import tempfile
 
 from stax_triton import interpret
 
 import numpy as np
 import triton.language as tl
 from triton.runtime.interpreter import TensorHandle
+
+from stax_triton.worker import session
 
 DTYPES = {"i1": "bool", "u8": "uint8", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "fp16": "float16",
           "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}  # fmt: skip
@@ -61,9 +61,7 @@ class Runner:
 
 
 def main():
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    with tempfile.TemporaryDirectory(prefix="fake-cuda-") as folder:
+    with session() as (answers, folder):
         runner = Runner(folder)
         for line in sys.stdin:
             try:

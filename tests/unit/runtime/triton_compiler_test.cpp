@@ -260,22 +260,38 @@ TEST_F(RealTriton, AWorkerIsStartedEarlyWhereTheFirstKernelNeedsOne) {
   EXPECT_EQ(next.started(), 0);
 }
 
-TEST_F(RealTriton, WorkersEndWithAProcessThatIsKilled) {
-  const fs::path temporary = folder_.path() + "/tmp";
-  fs::create_directory(temporary);
+/// A process whose worker is idle, or still imports Triton, ends by `signal`, or by itself for 0.
+void end_with_worker(const TritonCompilerOptions& options, const std::string& temporary, bool idle,
+                     int signal) {
   const pid_t child = fork();
   if (child == 0) {
     setenv("TMPDIR", temporary.c_str(), 1);
-    TritonCompiler compiler(options());
-    compiler.start();
-    compiler.compile(request());
-    kill(getpid(), SIGKILL);
+    {
+      TritonCompiler compiler(options);
+      compiler.start();
+      if (idle) compiler.compile(request());
+      if (signal != 0) kill(getpid(), signal);
+    }
+    _exit(0);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(WTERMSIG(status), SIGKILL);
-  for (int tries = 0; tries < 300 && !fs::is_empty(temporary); ++tries) usleep(100'000);
-  EXPECT_TRUE(fs::is_empty(temporary)) << "the worker's folder is still there";
+  ASSERT_EQ(WIFSIGNALED(status) ? WTERMSIG(status) : 0, signal);
+}
+
+TEST_F(RealTriton, WorkersLeaveNothingHoweverTheirProcessEnds) {
+  for (const bool idle : {true, false}) {
+    for (const int signal : {SIGKILL, SIGTERM, SIGABRT, 0}) {
+      const fs::path temporary = folder_.path() + "/tmp";
+      fs::create_directory(temporary);
+      end_with_worker(options(), temporary, idle, signal);
+      if (signal == 0) {
+        EXPECT_TRUE(fs::is_empty(temporary)) << "removed before the process ended";
+      }
+      for (int tries = 0; tries < 300 && !fs::is_empty(temporary); ++tries) usleep(100'000);
+      EXPECT_TRUE(fs::is_empty(temporary)) << "signal " << signal << (idle ? ", idle" : ", importing");
+    }
+  }
 }
 
 TEST_F(RealTriton, EqualRequestsOfManyThreadsCompileOnce) {

@@ -231,12 +231,15 @@ TEST_F(WorkerFailures, ResultsStayOnDiskAndDamageIsNoticed) {
   }
 }
 
-TEST_F(WorkerFailures, LeaveNoFolderBehind) {
+TEST_F(WorkerFailures, LeaveNoFolderBehindNorThoseOfKilledProcesses) {
   const std::filesystem::path root = folder_.path() + "/tmp";
   std::filesystem::create_directory(root);
   const char* before = std::getenv("TMPDIR");
   const std::string kept = before != nullptr ? before : "";
   setenv("TMPDIR", root.c_str(), 1);
+  std::filesystem::create_directory(root / "stax-worker-killed");
+  std::filesystem::last_write_time(root / "stax-worker-killed",
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   {
     TritonCompiler compiler(options({"crash", "good"}));
     compiler.compile(kRequest);

@@ -1,11 +1,16 @@
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "stax/error.h"
 #include "support/atomic_file.h"
+#include "support/file.h"
 #include "support/mapped_file.h"
 #include "support/utf8.h"
 
@@ -85,6 +90,33 @@ TEST_F(SupportFiles, MappedFileIsPrivate) {
   EXPECT_TRUE(MappedFile::open(path("empty"))->bytes().empty());
   EXPECT_THROW(MappedFile::open(path("missing")), UserError);
   EXPECT_THROW(MappedFile::open(path("")), UserError);
+}
+
+TEST_F(SupportFiles, FoldersOfKilledProcessesAreRemoved) {
+  const auto old = [](const std::string& folder) {
+    fs::last_write_time(folder, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  };
+  const TemporaryFolder used(folder_, "stax-used-");
+  old(used.path());
+  const pid_t child = fork();
+  if (child == 0) {
+    const TemporaryFolder killed(folder_, "stax-used-");
+    std::ofstream(killed.path() + "/file") << "left";
+    old(killed.path());
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  fs::create_directory(path("stax-used-new"));  // its process has not locked it yet
+  fs::create_directory(path("stax-other"));
+  old(path("stax-other"));
+  fs::create_directory_symlink("/", path("stax-used-link"));
+  EXPECT_EQ(count(), 5u);
+  remove_abandoned_folders(folder_, "stax-used-");
+  EXPECT_TRUE(fs::exists(used.path()));
+  EXPECT_TRUE(fs::exists(path("stax-used-new")));
+  EXPECT_TRUE(fs::exists(path("stax-other")));
+  EXPECT_EQ(count(), 4u) << "what the killed process left is still there";
 }
 
 // The boundary cases of RFC 3629, section 4.

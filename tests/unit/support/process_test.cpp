@@ -1,12 +1,15 @@
 #include "support/process.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "support/file.h"
 
@@ -40,6 +43,45 @@ TEST(Process, GuardedChildrenEndWithAKilledParent) {
     if (!gone) usleep(1000);
   }
   EXPECT_TRUE(gone);
+}
+
+/// Forks a process whose thread forks another, which writes its number and waits; the thread ends.
+pid_t start_family(int numbers, int stop) {
+  const pid_t parent = fork();
+  if (parent != 0) return parent;
+  const pid_t self = getpid();
+  std::thread([&] {
+    if (fork() != 0) return;
+    close(stop);
+    end_with_parent(self);
+    const pid_t number = getpid();
+    if (write(numbers, &number, sizeof number) != sizeof number) _exit(1);
+    for (;;) pause();
+  }).join();
+  close(numbers);
+  char none;
+  while (read(stop, &none, 1) > 0) continue;
+  _exit(0);
+}
+
+TEST(Process, ForkedProcessesOutliveTheThreadThatForkedThemButNotItsProcess) {
+  int numbers[2], stop[2];
+  ASSERT_EQ(pipe2(numbers, O_CLOEXEC), 0);
+  ASSERT_EQ(pipe2(stop, O_CLOEXEC), 0);
+  const pid_t parent = start_family(numbers[1], stop[0]);
+  close(numbers[1]);
+  close(stop[0]);
+  pid_t child = 0;
+  ASSERT_EQ(read(numbers[0], &child, sizeof child), ssize_t{sizeof child});
+  pollfd end{numbers[0], POLLIN, 0};
+  EXPECT_EQ(poll(&end, 1, 1500), 0) << "it ended with the thread";
+  kill(parent, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(waitpid(parent, &status, 0), parent);
+  EXPECT_EQ(poll(&end, 1, 20'000), 1) << "it outlives its parent";
+  kill(child, SIGKILL);
+  close(numbers[0]);
+  close(stop[1]);
 }
 
 }  // namespace
