@@ -8,6 +8,7 @@
 
 #include "graph/broadcast.h"
 #include "graph/op.h"
+#include "loops/exponentials.h"
 #include "lowering/host_functions.h"
 #include "lowering/lowering.h"
 #include "lowering/node_needs.h"
@@ -299,7 +300,7 @@ struct GraphLowering {
       // A half value that is stored has been rounded: for all its readers.
       const bool rounds = needs.stored[id] && is_half(out[k].dtype) && !out[k].stored();
       if (!rounds && (out[k].stored() || is_cheap(lowering.body().body(), out[k].formula) ||
-                      lowering.follows_split_maximum(out[k].formula)))
+                      is_cheap_after(lowering.split_results(), lowering.body().body(), out[k].formula)))
         continue;
       const bool free = k == 0 && !needs.pinned[id] && !needs.wanted[id].empty();
       out[k] = lowering.copy(out[k], free ? needs.wanted[id] : node.results[k].strides);
@@ -433,6 +434,7 @@ struct GraphLowering {
 
 Lowered lower(const graph::OpTable& table, const graph::Graph& graph, ShapeEnv& env, const Target& target) {
   Lowered lowered = GraphLowering(table, graph, env, target).run();
+  if (target.kind == Target::Kind::cuda) loops::merge_split_softmax(lowered.program);
   loops::verify(lowered.program);
   return lowered;
 }

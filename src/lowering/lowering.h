@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -103,9 +104,8 @@ class Lowering {
   };
   std::vector<Lazy> reduce(const Reduction& reduction);
 
-  /// Whether a formula is the maximum m of a reduction in two levels, or exp(x - m): it is found again where
-  /// it is summed, and its values are cheaper to compute again than to load.
-  bool follows_split_maximum(loops::ValueId formula) const;
+  /// Buffers with results of reductions in two levels, on a GPU.
+  const std::set<loops::BufferId>& split_results() const { return split_results_; }
 
   /// A scan: results at index i of scan `op` over value(.) along dimension `dim` of `sizes`, up to i. They
   /// are stored, one per dtype in `dtypes`, row-major on a GPU, and with `dim` innermost on a CPU.
@@ -183,7 +183,6 @@ class Lowering {
   std::vector<Lazy> scan_split(const Scan& scan, const Split& split);
   std::vector<Lazy> totals_before(const Scan& chunks, const Split& split);
   std::vector<Lazy> scan_results(const Scan& scan);
-  std::vector<Lazy> exponentials_split(const Reduction& reduction, const Split& split);
   void credit(loops::Node& node, const std::vector<loops::ValueId>& copies) const;
   loops::ValueId reindex(loops::ValueId root, const Index& index, loops::ValueId mask);
   void emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges, const std::vector<Store>& stores);
@@ -204,17 +203,7 @@ class Lowering {
   };
   std::map<loops::ValueId, Checker> checkers_;
   loops::BufferId dying_ = -1;
-  /// A maximum in two levels. A sum of exponentials of the same values, less the maximum, needs no pass of
-  /// its own: the first level can find both.
-  struct SplitMaximum {
-    loops::ValueId operand = -1;  // at i0, i1, ... and r0, r1, ...
-    std::vector<Expr> reduced;
-    Split split;
-    Lazy partial, result;
-    std::optional<Lazy> sums;  // of exp(operand - partial)
-    size_t node = 0;           // of the first level, in the program
-  };
-  std::vector<SplitMaximum> split_maxima_;
+  std::set<loops::BufferId> split_results_;
 };
 
 /// What a program's results are: views of its output buffers, or of the caller's inputs.

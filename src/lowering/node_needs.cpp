@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kCheapInstructions = 6;
 constexpr int kCheapLoads = 2;
+constexpr int kCheapAfter = 10;  // more instructions, on results of reductions in two levels
 
 bool is_cheap_instruction(OpCode op) {
   switch (loops::info(op).kind) {
@@ -98,6 +99,36 @@ void find_writes(const Graph& graph, NodeNeeds& needs) {
   }
 }
 
+/// What a formula is made of.
+struct Cost {
+  int instructions = 0, loads = 0, results = 0;  // results: loads of the buffers asked for, none of `loads`
+  bool simple = true;                            // of cheap instructions
+};
+
+/// Counts up to more than `most` instructions. Where the formula reads `results`, exponentials are cheap.
+Cost cost_of(const loops::Body& body, ValueId formula, int most, const std::set<loops::BufferId>& results) {
+  std::vector<ValueId> stack = {formula};
+  std::vector<char> seen(static_cast<size_t>(formula) + 1, 0);
+  Cost cost;
+  bool exponentials = false;
+  while (!stack.empty()) {
+    const ValueId v = stack.back();
+    stack.pop_back();
+    if (seen[v]) continue;
+    seen[v] = 1;
+    const Inst& inst = body[v];
+    const bool exponential = inst.op == OpCode::exp || inst.op == OpCode::isinf;
+    exponentials = exponentials || exponential;
+    cost.simple = cost.simple && (exponential || is_cheap_instruction(inst.op));
+    if (++cost.instructions > most) break;
+    if (inst.op == OpCode::load) ++(results.contains(inst.buffer) ? cost.results : cost.loads);
+    stack.insert(stack.end(), inst.args.begin(), inst.args.end());
+    stack.insert(stack.end(), inst.indirect.begin(), inst.indirect.end());
+  }
+  cost.simple = cost.simple && (!exponentials || cost.results > 0);
+  return cost;
+}
+
 }  // namespace
 
 NodeNeeds find_needs(const Graph& graph) {
@@ -123,21 +154,14 @@ bool is_clone(const Node& node) {
 }
 
 bool is_cheap(const loops::Body& body, ValueId formula) {
-  std::vector<ValueId> stack = {formula};
-  std::vector<char> seen(static_cast<size_t>(formula) + 1, 0);
-  int instructions = 0, loads = 0;
-  while (!stack.empty()) {
-    const ValueId v = stack.back();
-    stack.pop_back();
-    if (seen[v]) continue;
-    seen[v] = 1;
-    const Inst& inst = body[v];
-    if (!is_cheap_instruction(inst.op) || ++instructions > kCheapInstructions) return false;
-    if (inst.op == OpCode::load && ++loads > kCheapLoads) return false;
-    stack.insert(stack.end(), inst.args.begin(), inst.args.end());
-    stack.insert(stack.end(), inst.indirect.begin(), inst.indirect.end());
-  }
-  return true;
+  const Cost cost = cost_of(body, formula, kCheapInstructions, {});
+  return cost.simple && cost.instructions <= kCheapInstructions && cost.loads <= kCheapLoads;
+}
+
+bool is_cheap_after(const std::set<loops::BufferId>& results, const loops::Body& body, ValueId formula) {
+  const Cost cost = cost_of(body, formula, kCheapInstructions + kCheapAfter, results);
+  return cost.results > 0 && cost.simple && cost.instructions <= kCheapInstructions + kCheapAfter &&
+         cost.loads <= kCheapLoads;
 }
 
 }  // namespace stax::lowering

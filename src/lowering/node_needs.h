@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "graph/graph.h"
@@ -31,5 +32,11 @@ bool is_clone(const graph::Node& node);
 
 /// Whether a formula that has several readers is cheaper to compute in each than to store and load.
 bool is_cheap(const loops::Body& body, loops::ValueId formula);
+
+/// The same of a formula on `results` of reductions in two levels, as exp(x - m) is. What computes these
+/// results, and what reads the formula, lie in different kernels, so its values would be stored and loaded in
+/// any case; an exponential costs less.
+bool is_cheap_after(const std::set<loops::BufferId>& results, const loops::Body& body,
+                    loops::ValueId formula);
 
 }  // namespace stax::lowering

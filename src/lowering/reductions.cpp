@@ -77,7 +77,6 @@ std::vector<Lazy> Lowering::reduce(const Reduction& wanted) {
   const bool exact = split.chunk * split.count == product(reduction.reduced);
   if (!exact && reduction.op == OpCode::reduce_welford && target_.kind == Target::Kind::cpu)
     return reduce_at_once(reduction);
-  if (std::vector<Lazy> known = exponentials_split(reduction, split); !known.empty()) return known;
   return reduce_split(reduction, *combine, split);
 }
 
@@ -145,7 +144,6 @@ V Lowering::inside_or_identity(V value, Expr flat, Expr length, size_t rank, OpC
 
 std::vector<Lazy> Lowering::reduce_split(const Reduction& reduction, OpCode combine, const Split& split) {
   const std::vector<Lazy> partials = reduce_at_once(partial_reduction(reduction, split));
-  const size_t node = program_.nodes.size() - 1;
   Reduction second = reduction;
   second.op = combine;
   second.accumulate = partials[0].dtype;
@@ -158,17 +156,8 @@ std::vector<Lazy> Lowering::reduce_split(const Reduction& reduction, OpCode comb
     return values;
   };
   std::vector<Lazy> results = reduce_at_once(second);
-  const bool floats = is_floating_point(reduction.accumulate);
-  if (combine == OpCode::reduce_max && floats && target_.kind == Target::Kind::cuda && !reduction.finish) {
-    const V operand = reduction.value(symbols(reduction.sizes.size(), index_symbol),
-                                      symbols(reduction.reduced.size(), reduction_symbol))[0];
-    split_maxima_.push_back({.operand = cast(operand, reduction.accumulate).id,
-                             .reduced = reduction.reduced,
-                             .split = split,
-                             .partial = partials[0],
-                             .result = results[0],
-                             .node = node});
-  }
+  if (target_.kind == Target::Kind::cuda)
+    for (const Lazy& result : results) split_results_.insert(result.buffer);
   return results;
 }
 
@@ -190,89 +179,6 @@ std::vector<Lazy> Lowering::position_split(const Reduction& reduction, const Spl
     return reduction.finish ? reduction.finish(results) : results;
   };
   return reduce_at_once(second);
-}
-
-namespace {
-
-/// The load of a maximum that `shift` is, or is a guarded form of: 0 where it is infinite. Or -1.
-ValueId loaded_maximum(const loops::Body& body, ValueId shift) {
-  if (body[shift].op == OpCode::where) {
-    const Inst &condition = body[body[shift].args[0]], &zero = body[body[shift].args[1]];
-    const ValueId maximum = body[shift].args[2];
-    if (condition.op != OpCode::isinf || condition.args[0] != maximum) return -1;
-    if (zero.op != OpCode::constant || zero.constant.as_double() != 0) return -1;
-    shift = maximum;
-  }
-  const Inst& load = body[shift];
-  return load.op == OpCode::load && load.args.empty() && load.indirect.empty() ? shift : -1;
-}
-
-/// A first level that finds maxima `m` finds the sums of exp(x - m) with them, and stores them as m.
-void add_sums(loops::Node& node, loops::BufferId sums) {
-  BodyBuilder builder;
-  ValueId m = -1;
-  const loops::Body before = std::move(node.body);
-  std::vector<ValueId> moved(before.size(), -1);
-  for (size_t i = 0; i < before.size(); ++i) {
-    Inst inst = before[i];
-    for (ValueId& a : inst.args) a = moved[a];
-    for (ValueId& a : inst.indirect) a = moved[a];
-    if (inst.op == OpCode::reduce_max) inst.op = OpCode::reduce_softmax;
-    moved[i] = builder.add(inst);
-    if (inst.op == OpCode::reduce_softmax) m = moved[i];
-    if (inst.op != OpCode::store) continue;
-    inst.buffer = sums;
-    inst.args[0] = builder.result(m, 1, builder.dtype(m));
-    builder.add(std::move(inst));
-  }
-  node.body = builder.take();
-}
-
-}  // namespace
-
-// The sum of exp(x - m), where m is the maximum of the same x (or 0 where that is infinite), in two levels:
-// from the maxima m_k and the sums s_k of the chunks it is the sum of s_k exp(m_k - m). Where m_k is
-// infinite, s_k is 0 or NaN, and the chunk is worth as much as one element. Nothing where something else is
-// summed.
-std::vector<Lazy> Lowering::exponentials_split(const Reduction& reduction, const Split& split) {
-  if (reduction.op != OpCode::reduce_sum || split_maxima_.empty()) return {};
-  const Index outer = symbols(reduction.sizes.size(), index_symbol);
-  const V term = reduction.value(outer, symbols(reduction.reduced.size(), reduction_symbol))[0];
-  const loops::Body& body = body_.body();
-  const Inst& exponential = body[cast(term, reduction.accumulate).id];
-  if (exponential.op != OpCode::exp || body[exponential.args[0]].op != OpCode::sub) return {};
-  const ValueId operand = body[exponential.args[0]].args[0], shift = body[exponential.args[0]].args[1];
-  const ValueId maximum = loaded_maximum(body, shift);
-  if (maximum < 0) return {};
-  const auto known = std::ranges::find_if(split_maxima_, [&](const SplitMaximum& m) {
-    return m.operand == operand && m.split.chunk == split.chunk && m.split.count == split.count &&
-           m.result.sizes == reduction.sizes && m.reduced == reduction.reduced &&
-           body[maximum].buffer == m.result.buffer && body[maximum].index == flat_offset(m.result, outer);
-  });
-  if (known == split_maxima_.end()) return {};
-  if (!known->sums) {
-    known->sums = new_tensor(known->partial.dtype, known->partial.sizes, known->partial.strides);
-    add_sums(program_.nodes[known->node], known->sums->buffer);
-  }
-  Reduction second = reduction;
-  second.reduced = {split.count};
-  second.value = [&](const Index& i, const Index& r) {
-    Index at = i;
-    at.push_back(r[0]);
-    const V m = load(known->partial, at), factor = exp(m - V{&body_, shift});
-    return std::vector<V>{where(isinf(m), factor, load(*known->sums, at) * factor)};
-  };
-  return reduce_at_once(second);
-}
-
-bool Lowering::follows_split_maximum(ValueId formula) const {
-  const loops::Body& body = body_.body();
-  if (body[formula].op == OpCode::exp) formula = body[formula].args[0];
-  if (body[formula].op == OpCode::sub) formula = body[formula].args[1];
-  const ValueId maximum = loaded_maximum(body, formula);
-  return maximum >= 0 && std::ranges::any_of(split_maxima_, [&](const SplitMaximum& m) {
-           return m.result.buffer == body[maximum].buffer;
-         });
 }
 
 V Lowering::identity(OpCode op, DType dtype) {

@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 
+#include "loops/exponentials.h"
+
 namespace stax::codegen {
 namespace {
 
@@ -20,31 +22,13 @@ struct Pair {
   bool guarded = false;  // the exponents are taken from 0 where the maximum is infinite
 };
 
-bool is_zero(const Inst& inst) {
-  return inst.op == OpCode::constant && inst.constant.as_double() == 0;
-}
-
-/// The maximum that `shift` is, or is a guarded form of.
-std::optional<Pair> maximum_behind(const Body& body, ValueId shift) {
-  if (body[shift].op == OpCode::reduce_max) return Pair{-1, shift, false};
-  if (body[shift].op != OpCode::where) return std::nullopt;
-  const ValueId condition = body[shift].args[0], yes = body[shift].args[1], no = body[shift].args[2];
-  const bool guards = body[no].op == OpCode::reduce_max && is_zero(body[yes]) &&
-                      body[condition].op == OpCode::isinf && body[condition].args[0] == no;
-  if (!guards) return std::nullopt;
-  return Pair{-1, no, true};
-}
-
 std::optional<Pair> find_pair(const Body& body, ValueId sum) {
   if (body[sum].op != OpCode::reduce_sum) return std::nullopt;
-  const Inst& exponential = body[body[sum].args[0]];
-  if (exponential.op != OpCode::exp) return std::nullopt;
-  const Inst& difference = body[exponential.args[0]];
-  if (difference.op != OpCode::sub) return std::nullopt;
-  std::optional<Pair> pair = maximum_behind(body, difference.args[1]);
-  if (!pair || body[pair->maximum].args[0] != difference.args[0]) return std::nullopt;
-  pair->sum = sum;
-  return pair;
+  const auto exponential = loops::shifted_exponential(body, body[sum].args[0]);
+  if (!exponential) return std::nullopt;
+  const Inst& maximum = body[exponential->maximum];
+  if (maximum.op != OpCode::reduce_max || maximum.args[0] != exponential->x) return std::nullopt;
+  return Pair{sum, exponential->maximum, exponential->guarded};
 }
 
 /// reduce_softmax leaves 0 where the maximum is -inf; the sum that it replaces was NaN there, or, of guarded
