@@ -55,6 +55,10 @@ struct CompileOptions {
   /// false it may be 0 there: then NVIDIA's library, whose relu is so, may compute it with the product, where
   /// that is faster.
   bool relu_keeps_nan = true;
+  /// The results of a row do not depend on how many rows there are, bit by bit: all that a reduction, a
+  /// product or a convolution adds up is added in an order that is fixed by the length of its rows alone, at
+  /// the price of speed. See docs/semantics.md for what counts as a row.
+  bool batch_invariant = false;
   /// With `dynamic`: what is declared about single dimensions. A declared dimension that the function turns
   /// out to fix is an error, and so is a size outside its declared range.
   DynamicShapes dynamic_shapes = {};

@@ -374,6 +374,7 @@ struct CompiledCore::State {
     out.tuning = options.tuning;
     out.tf32 = options.matmul_precision != "highest";
     out.relu_keeps_nan = options.relu_keeps_nan;
+    out.batch_invariant = options.batch_invariant;
     return out;
   }
 };

@@ -67,7 +67,7 @@ runtime::CompileFlags compile_flags() {
   return flags;
 }
 
-std::unique_ptr<runtime::PlanExecutor> build_native(Stages& stages) {
+std::unique_ptr<runtime::PlanExecutor> build_native(Stages& stages, const PipelineOptions& options) {
   const auto modules = host_compiler().compile_all(stages.sources, compile_flags());
   codegen::Plan plan = plan_of(stages);
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
@@ -76,14 +76,19 @@ std::unique_ptr<runtime::PlanExecutor> build_native(Stages& stages) {
     kernel.entry = reinterpret_cast<codegen::KernelEntry>(module.symbol(kernel.info.name));
   }
   plan.module = std::make_shared<std::vector<std::shared_ptr<runtime::Module>>>(modules);
-  return std::make_unique<runtime::PlanExecutor>(std::move(plan), host_machine());
+  return std::make_unique<runtime::PlanExecutor>(std::move(plan), host_machine(options));
 }
 
 }  // namespace
 
-runtime::Machine host_machine() {
-  return {&device::ThreadPool::global(), &device::CpuAllocator::global(), &kernels::find_external,
-          &kernels::find_prepare};
+runtime::Machine host_machine(const PipelineOptions& options) {
+  runtime::Machine machine{&device::ThreadPool::global(), &device::CpuAllocator::global(),
+                           &kernels::find_external, &kernels::find_prepare};
+  if (options.batch_invariant) {
+    machine.find_external = &kernels::find_batch_invariant_external;
+    machine.find_prepare = nullptr;  // packs for what is fastest
+  }
+  return machine;
 }
 
 std::string default_target() {
@@ -115,18 +120,22 @@ Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& opti
   stages.captured = graph;
   stages.device = options.backend == Backend::native ? graph::device_of(graph) : kCPU;
   const bool gpu = stages.device != kCPU, cpu = !gpu && options.target == "cpu";
-  const schedule::Target target = cpu   ? cpu_schedule_target()
-                                  : gpu ? cuda_target_of(stages.device.index)
-                                        : cuda_target_named(options.target);
+  schedule::Target target = cpu   ? cpu_schedule_target()
+                            : gpu ? cuda_target_of(stages.device.index)
+                                  : cuda_target_named(options.target);
+  target.batch_invariant = options.batch_invariant;
   stages.target = cpu   ? "cpu:" + device::cpu_target().name
                   : gpu ? cuda_target_name(stages.device.index)
                         : options.target;
-  const graph::PassContext context{ops::table(), env, evaluate_constants, /*fuses_products=*/gpu,
+  // Whether a library does what follows a product depends on the number of rows.
+  const bool fuses_products = gpu && !options.batch_invariant;
+  const graph::PassContext context{ops::table(), env, evaluate_constants, fuses_products,
                                    options.relu_keeps_nan};
   stages.graph = graph::run_passes(context, std::move(graph));
   if (log::enabled(Channel::graph)) log::write(Channel::graph, "\n" + stages.graph.str());
-  lowering::Lowered lowered =
-      lowering::lower(ops::table(), stages.graph, env, cpu ? schedule::Target{} : target);
+  const schedule::Target lowered_for =
+      cpu ? schedule::Target{.batch_invariant = options.batch_invariant} : target;
+  lowering::Lowered lowered = lowering::lower(ops::table(), stages.graph, env, lowered_for);
   stages.program = std::move(lowered.program);
   stages.results = std::move(lowered.results);
   stages.choices = std::move(lowered.choices);
@@ -160,8 +169,8 @@ Executables build(Stages& stages, const PipelineOptions& options) {
     const auto start = Clock::now();
     try {
       out.plan = stages.device != kCPU               ? build_cuda(stages, options)
-                 : stages.target.starts_with("cuda") ? build_interpreted(stages)
-                                                     : build_native(stages);
+                 : stages.target.starts_with("cuda") ? build_interpreted(stages, options)
+                                                     : build_native(stages, options);
       stages.host_seconds = seconds_since(start);
       const size_t gpu_kernels = stages.gpu_kernels.size();  // a module each
       log::print(Channel::kernels, "{} kernels in {} modules, {:.1f} ms in Stax, {:.1f} ms to compile",

@@ -41,6 +41,8 @@ struct PipelineOptions {
   bool tf32 = false;
   /// As CompileOptions::relu_keeps_nan.
   bool relu_keeps_nan = true;
+  /// CompileOptions::batch_invariant.
+  bool batch_invariant = false;
 };
 
 /// What each stage made of one graph.
@@ -74,7 +76,7 @@ schedule::Target cpu_schedule_target();
 runtime::HostCompiler& host_compiler();
 
 /// What plans run on, on the CPU.
-runtime::Machine host_machine();
+runtime::Machine host_machine(const PipelineOptions& options);
 
 /// Passes, lowering, schedule, kernels and their sources. Nothing is compiled. Where a kernel cannot be
 /// decided or spelled, `fallback` says why; with `options.strict_native` it raises.

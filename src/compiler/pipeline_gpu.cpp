@@ -177,14 +177,15 @@ std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages, const Pi
   for (size_t k = 0; k < kernels.size(); ++k) plan.kernels[k].runner = kernels[k];
   compile_first(stages, kernels);
   set_products(plan, stages.device, options);
-  runtime::Machine on_gpu = host_machine();
+  runtime::Machine on_gpu = host_machine(options);
   on_gpu.allocator = &device::CudaAllocator::of(stages.device.index);
   on_gpu.find_prepare = nullptr;
   on_gpu.device = stages.device;
   return std::make_unique<runtime::PlanExecutor>(std::move(plan), on_gpu);
 }
 
-std::unique_ptr<runtime::PlanExecutor> build_interpreted(const Stages& stages) {
+std::unique_ptr<runtime::PlanExecutor> build_interpreted(const Stages& stages,
+                                                         const PipelineOptions& options) {
   codegen::Plan plan = plan_of(stages);
   const auto program = std::make_shared<loops::Program>(stages.program);
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
@@ -192,7 +193,7 @@ std::unique_ptr<runtime::PlanExecutor> build_interpreted(const Stages& stages) {
     plan.kernels[k].runner = runtime::interpreted(
         interpreter(), kernel.tile, tuning::default_config(kernel.tile), program, kernel.sources.plain);
   }
-  return std::make_unique<runtime::PlanExecutor>(std::move(plan), host_machine());
+  return std::make_unique<runtime::PlanExecutor>(std::move(plan), host_machine(options));
 }
 
 }  // namespace stax::compiler

@@ -59,6 +59,7 @@ void compile_ahead(std::span<Stages* const> programs);
 std::unique_ptr<runtime::PlanExecutor> build_cuda(const Stages& stages, const PipelineOptions& options);
 
 /// The plan with kernels in Triton's interpreter, on the CPU.
-std::unique_ptr<runtime::PlanExecutor> build_interpreted(const Stages& stages);
+std::unique_ptr<runtime::PlanExecutor> build_interpreted(const Stages& stages,
+                                                         const PipelineOptions& options);
 
 }  // namespace stax::compiler

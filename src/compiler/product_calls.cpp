@@ -113,6 +113,7 @@ void set_products(codegen::Plan& plan, Device device, const PipelineOptions& opt
     tuning::TunedProductOptions how{.strategy = options.tuning};
     how.changes = !is_fixed(call);
     how.product.tf32 = options.tf32;
+    how.batch_invariant = options.batch_invariant;
     if (kind == ProductKind::joined) {
       how.product.activation = graph::activation_named(call.arguments[3].string());
       how.make_epilogue = [device, options](const tuning::EpilogueShape& shape) {

@@ -19,6 +19,9 @@ struct Target {
   int32_t phases = 1;
   int64_t row_bytes = 256 << 10;  // of a row that is kept close between passes over it
   bool narrow_indices = false;    // arithmetic with 32 bits is faster than with 64
+  /// Sums are added up in an order that the length of a row determines alone: nothing that changes it may be
+  /// decided by how many rows there are, by the hints of sizes, or by what is fused.
+  bool batch_invariant = false;
 };
 
 /// The target called "cuda:sm_90", as it is without a device to ask; UserError for a name that is none,

@@ -226,11 +226,12 @@ using ComputeFor =
     std::conditional_t<std::is_same_v<Stored, Float16> || std::is_same_v<Stored, BFloat16>, float,
                        std::conditional_t<std::is_floating_point_v<Stored>, Stored, uint64_t>>;
 
-void run(Arguments arguments, Results results, const Lists& lists, bool transposed) {
+void run(Arguments arguments, Results results, const Lists& lists, bool transposed, bool by_images) {
   const TensorView &x = arguments[0].tensor(), &w = arguments[1].tensor(), &y = results[0];
   const bool has_bias = !arguments[2].is_none();
   if (y.numel() == 0) return;
-  const ConvolutionProblem p = problem_of(x, w, y, lists, has_bias, transposed);
+  ConvolutionProblem p = problem_of(x, w, y, lists, has_bias, transposed);
+  p.by_images = by_images;
   with_element_type(y.dtype, [&](auto type) {
     using Stored = typename decltype(type)::Stored;
     using Compute = ComputeFor<Stored>;
@@ -286,11 +287,19 @@ class PackedCall final : public PreparedExternal {
 }  // namespace
 
 void convolution(Arguments arguments, Results results) {
-  run(arguments, results, lists_of(arguments, false), false);
+  run(arguments, results, lists_of(arguments, false), false, false);
 }
 
 void convolution_transposed(Arguments arguments, Results results) {
-  run(arguments, results, lists_of(arguments, true), true);
+  run(arguments, results, lists_of(arguments, true), true, false);
+}
+
+void convolution_by_images(Arguments arguments, Results results) {
+  run(arguments, results, lists_of(arguments, false), false, true);
+}
+
+void convolution_transposed_by_images(Arguments arguments, Results results) {
+  run(arguments, results, lists_of(arguments, true), true, true);
 }
 
 Prepared prepare_convolution(Arguments arguments, Results results) {

@@ -19,6 +19,8 @@ struct ConvolutionProblem {
   bool transposed = false;
   /// The channels lie innermost: [batch, ..., channels].
   bool x_channels_last = false, y_channels_last = false;
+  /// Each image is computed by itself, by one thread: in one way, however many images and threads there are.
+  bool by_images = false;
   friend bool operator==(const ConvolutionProblem&, const ConvolutionProblem&) = default;
 };
 

@@ -42,7 +42,7 @@ enum class CublasEpilogue : int32_t {
   gelu_bias = 36
 };
 /// How parts of a sum that was split are added up: bits.
-enum class CublasReduction : uint32_t { in_compute_type = 2 };
+enum class CublasReduction : uint32_t { none = 0, in_compute_type = 2 };
 
 /// An algorithm with its settings: bytes that mean the same to every process with the same library.
 struct CublasLtAlgorithm {

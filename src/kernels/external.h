@@ -19,6 +19,9 @@ using ExternalFunction = void (*)(std::span<const Argument<TensorView>> argument
 /// The function of that name; an internal error when there is none.
 ExternalFunction find_external(std::string_view name);
 
+/// The same, whose results for one row of matrices, or for one image, do not depend on how many there are.
+ExternalFunction find_batch_invariant_external(std::string_view name);
+
 /// One call of a plan, made ready for constant arguments: weights are packed once, not each call.
 class PreparedExternal {
  public:

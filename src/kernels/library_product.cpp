@@ -150,8 +150,9 @@ bool library_multiplies(DType dtype) {
 }
 
 std::string ProductProblem::str() const {
-  return fmt::format("{} {}: {} of {} [{}] * [{}] = [{}]{}{}", name(dtype), name(result_dtype), batch,
-                     tf32 ? "tf32" : "full", matrix_text(first), matrix_text(second), matrix_text(result),
+  return fmt::format("{} {}: {} of {}{} [{}] * [{}] = [{}]{}{}", name(dtype), name(result_dtype), batch,
+                     tf32 ? "tf32" : "full", in_one_piece ? " in one piece" : "", matrix_text(first),
+                     matrix_text(second), matrix_text(result),
                      bias ? fmt::format(" bias {} align {}", name(bias_dtype), bias_alignment) : "",
                      activation == Activation::none ? "" : fmt::format(" {}", graph::name(activation)));
 }
@@ -169,7 +170,7 @@ size_t ProductProblemHash::operator()(const ProductProblem& p) const {
   }
   add(p.batch);
   add(p.activation);
-  add(p.bias_alignment * 8 + p.tf32 * 4 + p.bias * 2 + p.swapped);
+  add(p.bias_alignment * 16 + p.in_one_piece * 8 + p.tf32 * 4 + p.bias * 2 + p.swapped);
   return hash;
 }
 
@@ -233,13 +234,16 @@ LibraryProduct::LibraryProduct(const ProductProblem& problem, int32_t device)
   make_layout(s.result, problem.result, problem.result_dtype, problem.batch);
   STAX_CUBLAS_LT(cublasLtMatmulPreferenceCreate, &s.preference.handle);
   const CublasLtPreference preference = s.preference.handle;
-  set_attribute(preference, kMostWorkspaceBytes, kMostWorkspace);
+  set_attribute(preference, kMostWorkspaceBytes, uint64_t{most_workspace()});
   set_attribute(preference, kAlignmentA, static_cast<uint32_t>(problem.first.alignment));
   set_attribute(preference, kAlignmentB, static_cast<uint32_t>(problem.second.alignment));
   set_attribute(preference, kAlignmentC, static_cast<uint32_t>(problem.result.alignment));
   set_attribute(preference, kAlignmentD, static_cast<uint32_t>(problem.result.alignment));
   // Parts of a sum in k are added up as they were computed, not in a half type.
-  if (is_half(problem.result_dtype)) set_attribute(preference, kReductions, CublasReduction::in_compute_type);
+  if (problem.in_one_piece)
+    set_attribute(preference, kReductions, CublasReduction::none);
+  else if (is_half(problem.result_dtype))
+    set_attribute(preference, kReductions, CublasReduction::in_compute_type);
 }
 
 LibraryProduct::~LibraryProduct() = default;
@@ -252,8 +256,8 @@ std::vector<CublasLtAnswer> LibraryProduct::answers(int32_t most) const {
       handle_, s.operation.handle, s.first.handle, s.second.handle, s.result.handle, s.result.handle,
       s.preference.handle, most, out.data(), &count);
   out.resize(status == CublasStatus::success ? static_cast<size_t>(count) : 0);
-  std::erase_if(out, [](const CublasLtAnswer& a) {
-    return a.status != CublasStatus::success || a.workspace_bytes > kMostWorkspace;
+  std::erase_if(out, [&](const CublasLtAnswer& a) {
+    return a.status != CublasStatus::success || a.workspace_bytes > most_workspace();
   });
   STAX_RUNTIME_CHECK(!out.empty(), "cuBLASLt {} has no algorithm for the product {} (status {})",
                      cublas_lt_version_text(cublas_lt_library().version), problem_.str(),
@@ -268,7 +272,7 @@ std::optional<CublasLtAnswer> LibraryProduct::check(const CublasLtAlgorithm& alg
       cublas_lt().cublasLtMatmulAlgoCheck(handle_, s.operation.handle, s.first.handle, s.second.handle,
                                           s.result.handle, s.result.handle, &algorithm, &answer);
   constexpr CublasStatus kSuccess = CublasStatus::success;
-  if (status != kSuccess || answer.status != kSuccess || answer.workspace_bytes > kMostWorkspace)
+  if (status != kSuccess || answer.status != kSuccess || answer.workspace_bytes > most_workspace())
     return std::nullopt;
   answer.algorithm = algorithm;
   return answer;

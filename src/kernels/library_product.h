@@ -34,6 +34,8 @@ struct ProductProblem {
   bool bias = false;                         // one element for each row of the result, as the library has it
   DType bias_dtype = DType::float32;
   int32_t bias_alignment = 16;
+  /// Each element is one sum, by an algorithm without workspace: none that splits k and adds up the parts.
+  bool in_one_piece = false;
   /// The library is given b^T * a^T = result^T: first is b.
   bool swapped = false;
   friend bool operator==(const ProductProblem&, const ProductProblem&) = default;
@@ -79,6 +81,7 @@ class LibraryProduct {
   LibraryProduct& operator=(const LibraryProduct&) = delete;
 
   const ProductProblem& problem() const { return problem_; }
+  size_t most_workspace() const { return problem_.in_one_piece ? 0 : kMostWorkspace; }
   /// The library's choices, the likeliest first: at least one and at most `most`.
   std::vector<CublasLtAnswer> answers(int32_t most) const;
   /// What the library says about an algorithm for this problem; nothing where it does not fit.

@@ -96,11 +96,58 @@ void multiply_loops(const Shape& s, const Operand<const T>& a, const Operand<con
   });
 }
 
+/// Rows [0, k) of some columns of b, one after another.
+template <class T, class From>
+void pack_panel(const From* from, const Strides& strides, int64_t k, int64_t columns, T* to) {
+  constexpr int64_t kRun = 16;  // elements of a column that lie together are read together
+  for (int64_t first = 0; first < k; first += kRun) {
+    const int64_t end = std::min(first + kRun, k);
+    if (strides[2] == 1) {
+      for (int64_t i = first; i < end; ++i)
+        for (int64_t j = 0; j < columns; ++j)
+          to[i * columns + j] = static_cast<T>(widen(from[i * strides[1] + j]));
+      continue;
+    }
+    for (int64_t j = 0; j < columns; ++j)
+      for (int64_t i = first; i < end; ++i)
+        to[i * columns + j] = static_cast<T>(widen(from[i * strides[1] + j * strides[2]]));
+  }
+}
+
+/// By the loops, for panels of columns of b, which are packed for some rows of a at a time. The columns of c
+/// are dense.
+template <class T, class From>
+void multiply_panels(const Shape& s, const Operand<const T>& a, const Operand<const From>& b,
+                     const Operand<T>& c) {
+  constexpr int64_t kColumns = 64, kRows = 128, kElements = int64_t{1} << 18;
+  const int64_t width = std::clamp<int64_t>(kElements / std::max<int64_t>(s.k, 1) / 16 * 16, 16, kColumns);
+  const int64_t panels = (s.n + width - 1) / width, blocks = (s.m + kRows - 1) / kRows;
+  const int64_t work = std::min(s.m, kRows) * width * std::max<int64_t>(s.k, 1);
+  const auto run = kernel<T>();
+  device::ThreadPool::global().parallel_for(
+      0, s.batch * panels * blocks, std::max<int64_t>(1, kTask / work), [&](int64_t begin, int64_t end) {
+        std::vector<T> panel(static_cast<size_t>(s.k * width));
+        for (int64_t t = begin; t < end; ++t) {
+          const int64_t row = t % blocks * kRows, j = t / blocks % panels * width,
+                        batch = t / (blocks * panels);
+          const int64_t rows = std::min(kRows, s.m - row), columns = std::min(width, s.n - j);
+          pack_panel(b.data + batch * b.strides[0] + j * b.strides[2], b.strides, s.k, columns, panel.data());
+          run({a.data + batch * a.strides[0] + row * a.strides[1], a.strides[1], a.strides[2], panel.data(),
+               columns, c.data + batch * c.strides[0] + row * c.strides[1] + j, c.strides[1], rows, columns,
+               s.k});
+        }
+      });
+}
+
+/// Who multiplies: the loops add up an element in the order of k, whatever the sizes are; what oneDNN does
+/// depends on them.
+enum class By : uint8_t { fastest, loops };
+
 template <class T>
-void multiply(const Shape& s, Operand<const T> a, Operand<const T> b, const Operand<T>& c) {
+void multiply(const Shape& s, Operand<const T> a, Operand<const T> b, const Operand<T>& c, By by) {
   std::vector<T> a_packed, b_packed;
   if constexpr (std::is_same_v<T, float>) {
-    if (s.k > 0 && s.work() >= kSmall) {
+    if (by == By::fastest && s.k > 0 && s.work() >= kSmall) {
       if (!onednn::reads_directly(a.strides, s.batch, s.m, s.k)) {
         a_packed = pack<T>(a, s.batch, s.m, s.k);
         a = {a_packed.data(), {s.m * s.k, s.k, 1}};
@@ -113,6 +160,7 @@ void multiply(const Shape& s, Operand<const T> a, Operand<const T> b, const Oper
       return;
     }
   }
+  if (by == By::loops) return multiply_panels<T, T>(s, a, b, c);
   if (b.strides[2] != 1 && s.n > 1) {
     b_packed = pack<T>(b, s.batch, s.k, s.n);
     b = {b_packed.data(), {s.k * s.n, s.n, 1}};
@@ -129,19 +177,19 @@ using ComputeFor =
 // Products of a dtype that is computed in another one.
 template <class Compute, class In, class Out>
 void multiply_converted(const Shape& s, const Operand<const In>& a, const Operand<const In>& b,
-                        const Operand<Out>& c) {
+                        const Operand<Out>& c, By by) {
   const std::vector<Compute> wide_a = pack<Compute>(a, s.batch, s.m, s.k);
-  const std::vector<Compute> wide_b = pack<Compute>(b, s.batch, s.k, s.n);
   const Operand<const Compute> left = {wide_a.data(), {s.m * s.k, s.k, 1}};
-  const Operand<const Compute> right = {wide_b.data(), {s.k * s.n, s.n, 1}};
+  const auto multiply_to = [&](const Operand<Compute>& to) {
+    if (by == By::loops) return multiply_panels<Compute, In>(s, left, b, to);
+    const std::vector<Compute> wide_b = pack<Compute>(b, s.batch, s.k, s.n);
+    multiply<Compute>(s, left, {wide_b.data(), {s.k * s.n, s.n, 1}}, to, by);
+  };
   if constexpr (std::is_same_v<Compute, Out>) {
-    if (c.strides[2] == 1) {
-      multiply<Compute>(s, left, right, c);
-      return;
-    }
+    if (c.strides[2] == 1) return multiply_to(c);
   }
   std::vector<Compute> wide_c(static_cast<size_t>(s.batch * s.m * s.n));
-  multiply<Compute>(s, left, right, {wide_c.data(), {s.m * s.n, s.n, 1}});
+  multiply_to({wide_c.data(), {s.m * s.n, s.n, 1}});
   const Compute* from = wide_c.data();
   for (int64_t batch = 0; batch < s.batch; ++batch) {
     for (int64_t i = 0; i < s.m; ++i) {
@@ -152,7 +200,7 @@ void multiply_converted(const Shape& s, const Operand<const In>& a, const Operan
 }
 
 template <class In, class Out>
-void product(const TensorView& x, const TensorView& y, const TensorView& z) {
+void product(const TensorView& x, const TensorView& y, const TensorView& z, By by) {
   using Compute = ComputeFor<In>;
   const int64_t lead = x.dim() - 2;
   const Shape s = {lead == 0 ? 1 : z.sizes[0], z.sizes[lead], z.sizes[lead + 1], x.sizes[lead + 1]};
@@ -162,11 +210,11 @@ void product(const TensorView& x, const TensorView& y, const TensorView& z) {
   const Operand<Out> c = {static_cast<Out*>(z.data), strides_of(z)};
   if constexpr (std::is_same_v<Compute, In> && std::is_same_v<Compute, Out>) {
     if (c.strides[2] == 1 || s.n == 1) {
-      multiply<Compute>(s, a, b, c);
+      multiply<Compute>(s, a, b, c, by);
       return;
     }
   }
-  multiply_converted<Compute>(s, a, b, c);
+  multiply_converted<Compute>(s, a, b, c, by);
 }
 
 // A product of float32 with a constant right factor: packed for oneDNN, or with dense columns for the loops.
@@ -218,15 +266,27 @@ Prepared prepare_product(Arguments arguments, Results results) {
       Operand<const float>{static_cast<const float*>(y.data), strides_of(y)}, strides_of(z));
 }
 
-void multiply_matrices(Arguments arguments, Results results) {
+namespace {
+
+void multiply_by(By by, Arguments arguments, Results results) {
   const TensorView &x = arguments[0].tensor(), &y = arguments[1].tensor(), &z = results[0];
   with_element_type(x.dtype, [&](auto type) {
     using Stored = typename decltype(type)::Stored;
     if constexpr (std::is_same_v<typename decltype(type)::Compute, float>) {
-      if (z.dtype == DType::float32) return product<Stored, float>(x, y, z);
+      if (z.dtype == DType::float32) return product<Stored, float>(x, y, z, by);
     }
-    product<Stored, Stored>(x, y, z);
+    product<Stored, Stored>(x, y, z, by);
   });
+}
+
+}  // namespace
+
+void multiply_matrices(Arguments arguments, Results results) {
+  multiply_by(By::fastest, arguments, results);
+}
+
+void multiply_matrices_in_order(Arguments arguments, Results results) {
+  multiply_by(By::loops, arguments, results);
 }
 
 }  // namespace stax::kernels

@@ -389,7 +389,7 @@ class Convolution {
     const std::vector<Slice> slices = slices_of(p);
     // One slice of a transposed convolution may be large: better OpenMP's threads than one alone.
     std::optional<OneThread> one;
-    if (slices.size() > 1 || !p.transposed) one.emplace();
+    if (slices.size() > 1 || !p.transposed || p.by_images) one.emplace();
     made->shared_out_ = one.has_value();
     const dnnl_memory_desc_t plain = weights_of(p);
     made->weights_ = in_any_layout(plain);

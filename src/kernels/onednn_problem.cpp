@@ -42,9 +42,9 @@ size_t MatmulHash::operator()(const MatmulProblem& p) const {
 }
 
 size_t ConvolutionHash::operator()(const ConvolutionProblem& p) const {
-  return hash_of(
-      {p.batch, p.groups, p.in, p.out, p.spatial, p.bias, p.transposed, p.x_channels_last, p.y_channels_last},
-      {&p.in_sizes, &p.out_sizes, &p.window, &p.stride, &p.padding, &p.dilation});
+  return hash_of({p.batch, p.groups, p.in, p.out, p.spatial, p.bias, p.transposed, p.x_channels_last,
+                  p.y_channels_last, p.by_images},
+                 {&p.in_sizes, &p.out_sizes, &p.window, &p.stride, &p.padding, &p.dilation});
 }
 
 Pieces pieces_of(const MatmulProblem& p) {
@@ -111,9 +111,10 @@ std::vector<Slice> slices_of(const ConvolutionProblem& p) {
   const int64_t rows = p.out_sizes[axis];
   const int64_t image_work = std::max<int64_t>(
       1, p.groups * p.in * p.out * volume(p.window) * volume(p.transposed ? p.in_sizes : p.out_sizes));
-  const int64_t threads = device::ThreadPool::global().size();
-  const int64_t images =
-      std::clamp<int64_t>((kTask + image_work - 1) / image_work, 1, (p.batch + threads - 1) / threads);
+  const int64_t threads = p.by_images ? 1 : device::ThreadPool::global().size();
+  const int64_t images = p.by_images ? 1
+                                     : std::clamp<int64_t>((kTask + image_work - 1) / image_work, 1,
+                                                           (p.batch + threads - 1) / threads);
   int64_t pieces = 1;  // of an image
   if (!p.transposed && p.batch < threads) {
     pieces = std::clamp<int64_t>((threads + p.batch - 1) / p.batch, 1,

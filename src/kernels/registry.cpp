@@ -43,6 +43,24 @@ const std::unordered_map<std::string, ExternalFunction>& externals() {
   return table;
 }
 
+// Those whose results depend on how many rows or images there are, and what is called instead where they may
+// not.
+const std::unordered_map<std::string, ExternalFunction>& batch_invariant_externals() {
+  static const std::unordered_map<std::string, ExternalFunction> table = {
+      {"mm", multiply_matrices_in_order},
+      {"mm.dtype", multiply_matrices_in_order},
+      {"bmm", multiply_matrices_in_order},
+      {"bmm.dtype", multiply_matrices_in_order},
+      {"conv1d", convolution_by_images},
+      {"conv2d", convolution_by_images},
+      {"conv3d", convolution_by_images},
+      {"conv_transpose1d", convolution_transposed_by_images},
+      {"conv_transpose2d", convolution_transposed_by_images},
+      {"conv_transpose3d", convolution_transposed_by_images},
+  };
+  return table;
+}
+
 // What gains from knowing its constants.
 const std::unordered_map<std::string, PrepareExternal>& preparations() {
   static const std::unordered_map<std::string, PrepareExternal> table = {
@@ -86,6 +104,11 @@ auto find_in(const Table& table, std::string_view name) {
 
 ExternalFunction find_external(std::string_view name) {
   return find_in(externals(), name);
+}
+
+ExternalFunction find_batch_invariant_external(std::string_view name) {
+  const auto it = batch_invariant_externals().find(std::string(name));
+  return it == batch_invariant_externals().end() ? find_external(name) : it->second;
 }
 
 PrepareExternal find_prepare(std::string_view name) {

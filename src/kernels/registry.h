@@ -13,6 +13,8 @@ using Prepared = std::unique_ptr<const PreparedExternal>;
 
 // matmul.cpp
 void multiply_matrices(Arguments arguments, Results results);
+/// The same without regard to speed: each element is added up in the order of the inner dimension.
+void multiply_matrices_in_order(Arguments arguments, Results results);
 Prepared prepare_product(Arguments arguments, Results results);
 
 // product_epilogue.cpp
@@ -56,6 +58,9 @@ void bind_value(Arguments arguments, const AllocateResult& allocate);
 // convolution.cpp
 void convolution(Arguments arguments, Results results);
 void convolution_transposed(Arguments arguments, Results results);
+/// Each image by itself, as a whole.
+void convolution_by_images(Arguments arguments, Results results);
+void convolution_transposed_by_images(Arguments arguments, Results results);
 Prepared prepare_convolution(Arguments arguments, Results results);
 Prepared prepare_convolution_transposed(Arguments arguments, Results results);
 

@@ -86,6 +86,7 @@ std::vector<Lazy> Lowering::reduce(const Reduction& wanted) {
 void Lowering::gather_first(Reduction& reduction) {
   constexpr int64_t kFew = 256;
   if (target_.kind != Target::Kind::cuda || loops::operand_count(reduction.op) != 1) return;
+  if (target_.batch_invariant) return;  // asks for the number of rows
   const auto rows = chooser_.sizes().hint(product(reduction.sizes));
   const auto length = chooser_.sizes().hint(product(reduction.reduced));
   if (!rows || !length || *rows >= target_.processors || *length < kFew) return;

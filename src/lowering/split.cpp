@@ -74,6 +74,7 @@ void note_choice(const std::string& choice, Expr rows, Expr length, Chooser& cho
 }  // namespace
 
 Split split_reduction(const Target& target, Expr outputs, Expr length, Chooser& chooser) {
+  if (target.batch_invariant) return {1, length};
   const auto n = chooser.sizes().hint(outputs), r = chooser.sizes().hint(length);
   const bool known = n && r;
   int64_t count = 1;
@@ -87,6 +88,7 @@ Split split_reduction(const Target& target, Expr outputs, Expr length, Chooser& 
 }
 
 Split split_scan(const Target& target, Expr outer, Expr inner, Expr length, Chooser& chooser) {
+  if (target.batch_invariant) return {1, length};
   const auto rows = chooser.sizes().hint(outer), side = chooser.sizes().hint(inner),
              values = chooser.sizes().hint(length);
   int64_t chunk = 0;

@@ -186,6 +186,8 @@ CudaKernel::CudaKernel(TritonCompiler& compiler, const codegen::TileKernel& kern
 
 TritonRequest CudaKernel::request(LaunchVariant variant) const {
   TritonRequest request{sources_.of(variant), kernel_.name, capability_, config_, kernel_.wide_index, {}};
+  // How wide memory is accessed decides which thread adds up what.
+  if (kernel_.batch_invariant) return request;
   if (variant.alignment != Alignment::general) request.divisible = pointers_;
   if (variant.alignment == Alignment::even)
     request.divisible.insert(request.divisible.end(), sizes_.begin(), sizes_.end());

@@ -14,11 +14,12 @@ using loops::BufferId;
 using loops::BufferRole;
 using loops::NodeKind;
 
-int64_t footprint(Expr index, const Space& space, DType dtype, const Sizes& sizes) {
+int64_t footprint(Expr index, const Space& space, DType dtype, const Target& target, const Sizes& sizes) {
   constexpr double kMost = 1e18;
   double bytes = static_cast<double>(itemsize(dtype));
   for (size_t k = 0; k < space.axes.size(); ++k) {
     if (!index.contains(axis_symbol(k))) continue;
+    if (target.batch_invariant && !space.axes[k].reduction) continue;
     bytes *= static_cast<double>(sizes.likely(space.axes[k].extent));
   }
   return static_cast<int64_t>(std::min(bytes, kMost));
@@ -343,6 +344,7 @@ std::string Fuser::loses_parallelism(const Unified& u, const FusionGroup& a, con
                                                               (u.second_over_reduction && loads_by_data(b)));
   const int64_t small = gathers ? 1 << 9 : 1 << 16;
   if (!u.first_over_reduction && !u.second_over_reduction) return {};
+  if (target_.batch_invariant) return {};
   const Expr rows = points(u.space, false), all = points(u.space, true);
   const std::optional<int64_t> likely_rows = sizes_.hint(rows), likely_all = sizes_.hint(all);
   if (!likely_rows || !likely_all || *likely_rows >= target_.processors || *likely_all <= small) return {};
@@ -367,7 +369,7 @@ int64_t Fuser::saving(const FusionGroup& a, const FusionGroup& b) const {
     for (const Access& x : a.accesses) {
       if (x.buffer != y.buffer || !x.plain || !(x.index == y.index)) continue;
       if (!counted.insert({y.buffer, y.index.node()}).second) continue;
-      const int64_t size = footprint(y.index, a.space, program_.buffers[y.buffer].dtype, sizes_);
+      const int64_t size = footprint(y.index, a.space, program_.buffers[y.buffer].dtype, target_, sizes_);
       bytes += size;
       if (x.store && local.insert(y.buffer).second && becomes_local(y.buffer, a, b)) bytes += size;
     }
@@ -379,7 +381,7 @@ int64_t Fuser::saving(const FusionGroup& a, const FusionGroup& b) const {
       if (x.buffer != y.buffer || !y.plain || !y.store || !(x.index == y.index)) continue;
       if (y.node > x.node || !becomes_local(x.buffer, a, b)) continue;
       if (!counted.insert({x.buffer, x.index.node()}).second) continue;
-      const int64_t size = footprint(x.index, a.space, program_.buffers[x.buffer].dtype, sizes_);
+      const int64_t size = footprint(x.index, a.space, program_.buffers[x.buffer].dtype, target_, sizes_);
       bytes += 2 * size;
     }
   }

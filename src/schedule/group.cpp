@@ -38,14 +38,14 @@ struct Index {
 };
 
 std::vector<Index> indices_of(const loops::Program& program, const Space& space,
-                              const std::vector<Member>& members, const Sizes& sizes) {
+                              const std::vector<Member>& members, const Target& target, const Sizes& sizes) {
   std::vector<Index> out;
   for (const Member& m : members) {
     for (const Inst& inst : m.body) {
       const bool memory = is_access(inst);
       if (!memory && !inst.index.contains(SymbolKind::block)) continue;
       const int64_t bytes =
-          memory ? footprint(inst.index, space, program.buffers[inst.buffer].dtype, sizes) : 0;
+          memory ? footprint(inst.index, space, program.buffers[inst.buffer].dtype, target, sizes) : 0;
       out.push_back({inst.index, memory, memory && inst.op != OpCode::load, bytes});
     }
   }
@@ -136,7 +136,8 @@ void merge_loops(const std::vector<int32_t>& order, const Space& space, const st
 
 }  // namespace
 
-Group make_group(const loops::Program& program, const FusionGroup& fused, Chooser& chooser) {
+Group make_group(const loops::Program& program, const FusionGroup& fused, const Target& target,
+                 Chooser& chooser) {
   Group out;
   out.external = fused.external;
   if (fused.external) {
@@ -146,7 +147,7 @@ Group make_group(const loops::Program& program, const FusionGroup& fused, Choose
   const Sizes& sizes = chooser.sizes();
   const Ranges before = axis_ranges(fused.space, sizes.ranges());
   for (const FusedNode& n : fused.nodes) out.members.push_back(member_of(program, n, before));
-  const std::vector<Index> indices = indices_of(program, fused.space, out.members, sizes);
+  const std::vector<Index> indices = indices_of(program, fused.space, out.members, target, sizes);
   std::vector<Expr> axes(fused.space.axes.size());
   merge_loops(loop_order(fused.space, indices, false, chooser), fused.space, indices, SymbolKind::index,
               sizes, out.ranges, axes);

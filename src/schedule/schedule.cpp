@@ -146,7 +146,7 @@ Schedule make_schedule(const loops::Program& program, const Target& target, cons
   const auto before = dependences(program);
   std::vector<Group> groups;
   for (const FusionGroup& fused : fuse(program, target, sizes, before, out.decisions)) {
-    groups.push_back(make_group(program, fused, chooser));
+    groups.push_back(make_group(program, fused, target, chooser));
     groups.back().local = local_buffers(program, groups.back());
   }
   std::vector<Group> ordered;

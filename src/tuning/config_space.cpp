@@ -261,6 +261,7 @@ int64_t ConfigSpace::size() const {
 }
 
 std::vector<LaunchConfig> candidates(const TileKernel& kernel) {
+  if (kernel.batch_invariant) return {default_config(kernel)};
   Candidates out(kernel);
   out.add(default_config(kernel));
   switch (kernel.form) {

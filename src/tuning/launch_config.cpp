@@ -68,17 +68,32 @@ Wanted wanted_blocks(const TileKernel& kernel) {
   return {};
 }
 
+/// Threads of a kernel add up a row in an order that its block sizes and warps determine, and where a block
+/// has several rows also by how these lie. So a block has one row, or one element of each row.
+Wanted fixed_blocks(const TileKernel& kernel) {
+  constexpr int64_t kUnknownRow = 1024, kOfThread = 8;
+  const TileAxis& row = *kernel.axis(TileAxisKind::r0);
+  if (kernel.hint != ReductionHint::inner) return {.x = 64, .warps = 2};
+  const int64_t length = row.block > 0                  ? row.block
+                         : !row.numel.is_constant()     ? kUnknownRow
+                         : row.numel.value() > kRow / 2 ? kRow
+                                                        : kShortRow;
+  return {.r0 = length, .warps = static_cast<int32_t>(std::clamp<int64_t>(length / (32 * kOfThread), 1, 16))};
+}
+
 }  // namespace
 
 codegen::LaunchConfig default_config(const TileKernel& kernel) {
-  const Wanted wanted = wanted_blocks(kernel);
+  const Wanted wanted = kernel.batch_invariant ? fixed_blocks(kernel) : wanted_blocks(kernel);
   codegen::LaunchConfig config;
   config.warps = wanted.warps;
   for (const TileAxis& axis : kernel.axes) {
     if (axis.block > 0) continue;
     const int64_t sizes[] = {wanted.z, wanted.y, wanted.x, wanted.r0};
     const auto kind = static_cast<size_t>(axis.kind);
-    config.blocks.emplace_back(codegen::facts_of(axis.kind).block, std::min(sizes[kind], axis.size_hint));
+    const bool whole = kernel.batch_invariant && axis.kind == TileAxisKind::r0;
+    config.blocks.emplace_back(codegen::facts_of(axis.kind).block,
+                               whole ? sizes[kind] : std::min(sizes[kind], axis.size_hint));
   }
   return config;
 }

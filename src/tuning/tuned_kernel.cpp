@@ -141,7 +141,8 @@ TunedKernel::Start TunedKernel::start(size_t size_class) const {
             {}};
   out.configs = candidates(out.kernel);
   if (strategy_ == "none") out.configs.resize(1);
-  out.settled = strategy_ == "none" || (strategy_ == "candidates" && out.configs.size() == 1);
+  out.settled = strategy_ == "none" || kernel_.batch_invariant ||
+                (strategy_ == "candidates" && out.configs.size() == 1);
   if (out.settled) return out;
   out.key.gpu = device::cuda_properties(device_).name;
   out.key.triton = compiler_.triton_version();

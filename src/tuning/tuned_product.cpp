@@ -82,7 +82,7 @@ std::string TunedProduct::Way::str() const {
 }
 
 TunedProduct::TunedProduct(const runtime::CodeCache& cache, int32_t device, TunedProductOptions options)
-    : records_(cache), device_(device), options_(std::move(options)) {}
+    : records_(cache), device_(device), options_(std::move(options)), invariant_(device, options_.product) {}
 
 TunedProduct::~TunedProduct() = default;
 
@@ -119,6 +119,7 @@ void TunedProduct::multiply(const TensorView& a, const TensorView& b, const Tens
     }
     return;
   }
+  if (options_.batch_invariant) return invariant_.run(a, b, result);
   const auto problem = kernels::problem_of(a, b, result, bias, options_.product);
   STAX_ASSERT(problem, "[product] cuBLASLt cannot read the matrices as they lie");
   const ProductOperands operands{a.data, b.data, bias != nullptr ? bias->data : nullptr, result.data};

@@ -12,6 +12,7 @@
 
 #include "kernels/external.h"
 #include "kernels/library_product.h"
+#include "tuning/invariant_product.h"
 #include "tuning/records.h"
 
 namespace stax::tuning {
@@ -41,6 +42,8 @@ struct TunedProductOptions {
   /// answer where there is no record.
   bool changes = false;
   kernels::ProductOptions product;
+  /// As InvariantProduct does it; nothing is measured then, and nothing may follow the product.
+  bool batch_invariant = false;
   /// The longest dimension that the library is given; what is longer goes in parts.
   int64_t longest = int64_t{1} << 30;
   /// Makes kernels for what follows the product, to be compared with the library's, and for what the library
@@ -92,6 +95,7 @@ class TunedProduct final : public kernels::PreparedExternal {
   TuningRecords records_;
   int32_t device_;
   TunedProductOptions options_;
+  InvariantProduct invariant_;
   mutable std::mutex mutex_;
   mutable std::unordered_map<kernels::ProductProblem, std::unique_ptr<const Ready>,
                              kernels::ProductProblemHash>

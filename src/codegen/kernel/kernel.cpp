@@ -176,7 +176,8 @@ Kernel make_kernel(const loops::Program& program, const schedule::Group& group,
   nests.reserve(1 + group.later.size());
   for (size_t k = 0; k <= group.later.size(); ++k) {
     const schedule::Group& nest = k == 0 ? group : group.later[k - 1];
-    FlatGroup flat = flatten(program, nest);
+    // A quotient is the same whether or not it shares a kernel with the reduction that it divides by.
+    FlatGroup flat = flatten(program, nest, {.divide_by_reciprocal = !target.batch_invariant});
     Layout layout = make_layout(program, nest, flat, target, chooser);
     nests.push_back({nest, std::move(flat), std::move(layout), nullptr});
   }

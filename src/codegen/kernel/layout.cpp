@@ -70,7 +70,39 @@ class LayoutMaker {
     return total;
   }
 
+  /// Accesses of memory that run along `symbol`.
+  int64_t runs_along(Symbol symbol) const {
+    return std::ranges::count_if(flat_.body, [&](const Inst& inst) {
+      const auto stride = loops::accesses_memory(inst) ? stride_of(inst.index, symbol) : std::nullopt;
+      return stride && stride->is(1);
+    });
+  }
+
+  /// The order in which a row is added up may depend on how it lies in memory, and on nothing else: along it
+  /// where something does, else element after element.
+  void choose_vector_of_rows() {
+    int64_t most = 0;
+    for (size_t k = group_.reduction_ranges.size(); k-- > 0;) {
+      if (flat_.has_scan && (!scans_lanes() || k + 1 < group_.reduction_ranges.size())) break;
+      const Symbol symbol{SymbolKind::reduction, static_cast<int32_t>(k)};
+      if (runs_along(symbol) <= most) continue;
+      most = runs_along(symbol);
+      layout_.along = VectorAlong::reduction;
+      layout_.vector = symbol;
+    }
+    if (most > 0 || group_.ranges.empty()) return;
+    for (size_t k = group_.ranges.size(); k-- > 0;) {
+      const Symbol symbol{SymbolKind::index, static_cast<int32_t>(k)};
+      if (layout_.along == VectorAlong::iteration && runs_along(symbol) <= most) continue;
+      most = runs_along(symbol);
+      layout_.along = VectorAlong::iteration;
+      layout_.vector = symbol;
+    }
+    if (flat_.has_scan && most == 0) layout_.along = VectorAlong::nothing;
+  }
+
   void choose_vector() {
+    if (target_.batch_invariant && !group_.reduction_ranges.empty()) return choose_vector_of_rows();
     double best = 0;
     auto offer = [&](VectorAlong along, SymbolKind kind, const std::vector<Expr>& ranges) {
       for (size_t k = ranges.size(); k-- > 0;) {
@@ -172,12 +204,14 @@ class LayoutMaker {
         largest = 8;
     }
     // Rows that fill half a vector at most: the shorter vector needs no mask, and its lanes merge sooner.
-    if (layout_.along == VectorAlong::reduction &&
-        choose_.likely(le(group_.reduction_ranges[layout_.vector.number], target_.vector_bytes / 8),
-                       "short vectors", "full vectors"))
+    const bool asks =
+        layout_.along == VectorAlong::reduction &&
+        (!target_.batch_invariant || group_.reduction_ranges[layout_.vector.number].is_constant());
+    if (asks && choose_.likely(le(group_.reduction_ranges[layout_.vector.number], target_.vector_bytes / 8),
+                               "short vectors", "full vectors"))
       largest = 8;
     layout_.lanes = static_cast<int>(std::max<int64_t>(2, target_.vector_bytes / largest));
-    if (layout_.along != VectorAlong::reduction || flat_.has_scan) return;
+    if (layout_.along != VectorAlong::reduction || flat_.has_scan || target_.batch_invariant) return;
     const Condition fits = le(group_.reduction_ranges[layout_.vector.number], layout_.lanes);
     layout_.one_vector = !fits.left.is_constant() && choose_.near(fits) &&
                          choose_.required(fits, "a vector for each row", "several vectors for each row");
@@ -205,7 +239,8 @@ class LayoutMaker {
       if (loops::accesses_memory(inst))
         bytes += touched(inst, group_) * itemsize(program_.buffers[inst.buffer].dtype);
     // What others left in the caches, and what was read, push results out before all of it is full.
-    layout_.stream = choose_.at_launch(gt(bytes, target_.cache_bytes / 2), "results go past the caches",
+    layout_.stream = !target_.batch_invariant &&  // runs of scans would begin where results are aligned
+                     choose_.at_launch(gt(bytes, target_.cache_bytes / 2), "results go past the caches",
                                        "results go through the caches");
     if (layout_.along != VectorAlong::iteration || flat_.passes == 0) return;
     const Expr rows = product(group_.reduction_ranges);

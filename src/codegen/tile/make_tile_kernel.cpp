@@ -611,25 +611,28 @@ bool reads_rows_again(const schedule::Group& group, const FlatGroup& flat, Reduc
 
 TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group& group,
                             const schedule::Target& target, const std::string& number, Chooser& chooser) {
-  FlattenOptions options{.divide_by_reciprocal = false, .relax_half = true};
+  // Rounding may not depend on what shares a kernel.
+  const bool fixed = target.batch_invariant;
+  FlattenOptions options{.divide_by_reciprocal = false, .relax_half = !fixed};
   FlatGroup flat = flatten(program, group, options);
   TileKernel kernel;
   kernel.wide_index = schedule::index_width(program, group, target, chooser).bits == 64;
   kernel.hint = reduction_hint(group, flat);
+  kernel.batch_invariant = fixed && !group.reduction_ranges.empty();
   kernel.form = TileForm::pointwise;
   int64_t block = 0;
   if (!group.reduction_ranges.empty()) {
     // Few launches need wide indices where one may ask: they have one form.
     const bool asks = !kernel.wide_index || chooser.questions().empty();
-    block = row_block(group, kernel.hint, asks, chooser);
-    if (block >= kReadAgain && reads_rows_again(group, flat, kernel.hint, target)) block = 0;
+    block = fixed ? fixed_row_block(group, kernel.hint) : row_block(group, kernel.hint, asks, chooser);
+    if (!fixed && block >= kReadAgain && reads_rows_again(group, flat, kernel.hint, target)) block = 0;
     kernel.form = block > 0 ? TileForm::persistent : TileForm::looped;
   }
   if (kernel.form == TileForm::looped) {
     // One pass over memory is worth a longer fold.
     options.take_apart = false;
-    options.merge_softmax = true;
-    options.multiply_by_reciprocal = true;
+    options.merge_softmax = !fixed;
+    options.multiply_by_reciprocal = !fixed;
     flat = flatten(program, group, options);
   }
   kernel.name = fmt::format("triton_{}_fused_{}", form_name(kernel.form), number);
@@ -637,7 +640,8 @@ TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group
   kernel.axes = choose_axes(program, group, flat, kMaxTiles, block, chooser.sizes());
   if (kernel.form == TileForm::looped) {
     TileAxis& reduction = kernel.axes.back();
-    kernel.peel = choose_peel(program, flat, reduction, chooser);
+    // Where a row starts may not change the order of its sums.
+    if (!fixed) kernel.peel = choose_peel(program, flat, reduction, chooser);
     reduction.masked = reduction.masked || kernel.peel;
   }
   // Loops whose length is a number are unrolled by the assembler.

@@ -129,6 +129,7 @@ struct TileKernel {
   bool wide_index = false;       // 64-bit indices
   bool checks = false;           // indices: takes a KernelStatus after the pointers
   int32_t unroll = 1;            // steps of its loops that are one step of what runs
+  bool batch_invariant = false;  // it has one launch configuration and one variant: Target::batch_invariant
   std::vector<TileStatement> body;
   std::vector<Choice> choices;  // that depend on sizes
   std::vector<Condition> when;  // as KernelInfo::when

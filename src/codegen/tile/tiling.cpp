@@ -246,4 +246,10 @@ int64_t row_block(const schedule::Group& group, ReductionHint hint, bool asks, C
   return short_enough ? round_up_to_power_of_two(*most) : 0;
 }
 
+int64_t fixed_row_block(const schedule::Group& group, ReductionHint hint) {
+  const auto length = product(group.reduction_ranges).constant();
+  const bool covered = length && *length <= kPersistentInner && hint == ReductionHint::inner;
+  return covered ? round_up_to_power_of_two(*length) : 0;
+}
+
 }  // namespace stax::codegen

@@ -44,7 +44,11 @@ struct State {
   std::vector<fake_cublas_lt::Product> products;
   std::vector<fake_cublas_lt::Answer> answers = std::vector<fake_cublas_lt::Answer>(4);
   std::vector<uint32_t> alignments;
-  std::map<std::string, CublasStatus> failures;
+  struct Failure {
+    CublasStatus status;
+    int32_t times;
+  };
+  std::map<std::string, Failure> failures;
   int32_t questions = 0;
   float epilogue = 0;  // milliseconds
 };
@@ -56,8 +60,8 @@ State& state() {
 CublasStatus begin(const char* function) {
   const auto failure = state().failures.find(function);
   if (failure == state().failures.end()) return CublasStatus::success;
-  const CublasStatus status = failure->second;
-  state().failures.erase(failure);
+  const CublasStatus status = failure->second.status;
+  if (--failure->second.times == 0) state().failures.erase(failure);
   return status;
 }
 
@@ -353,8 +357,8 @@ std::vector<uint32_t> alignments() {
 int32_t questions() {
   return state().questions;
 }
-void fail(const std::string& function, int32_t status) {
-  state().failures[function] = static_cast<CublasStatus>(status);
+void fail(const std::string& function, int32_t status, int32_t times) {
+  state().failures[function] = {static_cast<CublasStatus>(status), times};
 }
 
 }  // namespace fake_cublas_lt

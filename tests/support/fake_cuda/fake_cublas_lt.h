@@ -40,7 +40,7 @@ FAKE_CUDA_API void with_epilogue(float milliseconds);
 FAKE_CUDA_API std::vector<uint32_t> alignments();
 /// How often the heuristic was asked.
 FAKE_CUDA_API int32_t questions();
-/// The next call of that function fails with `status`.
-FAKE_CUDA_API void fail(const std::string& function, int32_t status);
+/// The next calls of that function fail with `status`.
+FAKE_CUDA_API void fail(const std::string& function, int32_t status, int32_t times = 1);
 
 }  // namespace fake_cublas_lt
