@@ -62,6 +62,16 @@ int64_t scan_chunk(const Target& target, int64_t outer, int64_t inner, int64_t l
   return ceil_divide(std::max(chunk, ceil_divide(length, kMostTotals)), chunk) * chunk;
 }
 
+// At most `chunk`, and such that all chunks are full, if there is such a length near it: then what is
+// computed from the results can become a part of the kernel that scans the chunks. Chunks start at a multiple
+// of 16 bytes.
+int64_t full_chunk(int64_t length, int64_t chunk) {
+  constexpr int64_t kAligned = 8;
+  for (int64_t c = chunk; c > chunk - chunk / 4; c -= kAligned)
+    if (length % c == 0) return c;
+  return chunk;
+}
+
 /// Says how sizes that change decided: for `choice`.
 void note_choice(const std::string& choice, Expr rows, Expr length, Chooser& chooser) {
   if (rows.is_constant() && length.is_constant()) return;
@@ -97,6 +107,7 @@ Split split_scan(const Target& target, Expr outer, Expr inner, Expr length, Choo
     note_choice(chunk == 0 ? "a scan in one" : fmt::format("a scan in chunks of {}", chunk), outer * inner,
                 length, chooser);
   if (chunk == 0) return {1, length};
+  if (length.is_constant()) chunk = full_chunk(*values, chunk);
   return {ceil_div(length, chunk), chunk};
 }
 

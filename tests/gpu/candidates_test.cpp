@@ -19,8 +19,8 @@ namespace stax {
 namespace {
 
 constexpr int32_t kDevice = 0;
-constexpr int64_t kMostElements =
-    4096;  // of a drawn block: Triton takes minutes to compile scans of very long ones
+/// Of a drawn block: Triton takes minutes to compile scans of very long ones.
+constexpr int64_t kMostElements = 4096;
 /// Configurations of the whole space beside the candidates; the interpreter takes long for each.
 size_t drawn() {
   return on_real_gpu() ? 12 : 0;
@@ -35,6 +35,7 @@ std::vector<codegen::LaunchConfig> configurations(const codegen::TileKernel& ker
     codegen::LaunchConfig config = space.draw(random);
     int64_t elements = 1;
     for (const auto& [name, size] : config.blocks) elements *= size;
+    for (const codegen::TileAxis& axis : kernel.axes) elements *= std::max<int64_t>(axis.block, 1);
     if (elements > kMostElements) continue;
     out.push_back(std::move(config));
     ++k;

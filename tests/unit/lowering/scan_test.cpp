@@ -92,12 +92,14 @@ TEST(ScanSplit, FewLongRowsAreCutWhereTheTargetIsAGpu) {
   EXPECT_EQ(cut(1, 2049, 2).count, Expr(5));
   EXPECT_EQ(cut(64, 1 << 20).chunk, Expr(kChunk));
   EXPECT_EQ(cut(1, 1 << 24).chunk, Expr(8192));
+  EXPECT_EQ(cut(1, 1000000).chunk, Expr(1000));  // all chunks are full
+  EXPECT_EQ(cut(1, 999999).chunk, Expr(kChunk));
   for (const int64_t n : {32769, 100003, 1 << 20, 1 << 24, (1 << 24) + 1, (1 << 30) - 1}) {
     for (const int64_t rows : {1, 2, 64}) {
       const lowering::Split split = cut(rows, n);
       const int64_t count = split.count.value(), chunk = split.chunk.value();
-      EXPECT_LE(count, 2048);
-      EXPECT_EQ(chunk % kChunk, 0);
+      EXPECT_LE(count, 2048 * 4 / 3);
+      EXPECT_EQ(chunk % 8, 0);
       EXPECT_GE(count * chunk, n);
       EXPECT_LT((count - 1) * chunk, n) << "no chunk is empty";
     }
