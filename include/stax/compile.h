@@ -52,8 +52,8 @@ struct CompileOptions {
   /// "high" and "medium" let their mantissas be rounded to 10 bits (TF32), which is several times as fast.
   std::string matmul_precision = "highest";
   /// Whether relu of a product of matrices on a GPU is NaN where the product is, as everywhere else. With
-  /// false it may be 0 there: then NVIDIA's library, whose relu is so, may compute it with the product, where
-  /// that is faster.
+  /// false it may be 0 there: then NVIDIA's library, some of whose algorithms make 0 of NaN, may compute it
+  /// with the product, where that is faster.
   bool relu_keeps_nan = true;
   /// The results of a row do not depend on how many rows there are, bit by bit: all that a reduction, a
   /// product or a convolution adds up is added in an order that is fixed by the length of its rows alone, at

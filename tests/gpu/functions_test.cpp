@@ -496,7 +496,7 @@ TEST_F(GpuTest, IndexErrorsOutliveTheirFunctionAndStayWithTheirStream) {
   EXPECT_NO_THROW(cuda::synchronize());
 }
 
-// The library's relu, max(x, 0), makes 0 of NaN.
+// The library's relu makes 0 of NaN in some of its algorithms.
 TEST_F(GpuTest, AReluOfAProductKeepsNaN) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const DType dtype : {kFloat32, kFloat16, kBFloat16}) {

@@ -76,7 +76,7 @@ class Follower {
     if (chain_.activation != Activation::none) return false;
     if (is_call(next, "add.Tensor")) return take_bias(next, at);
     const Activation activation = activation_of(next);
-    // The library's makes 0 of NaN (seen with cuBLASLt 13.1 on an H200).
+    // Some of the library's algorithms make 0 of NaN (seen with cuBLASLt 13.1 on an H200).
     if (activation == Activation::relu && context_.relu_keeps_nan) return false;
     chain_.activation = activation;
     return activation != Activation::none;

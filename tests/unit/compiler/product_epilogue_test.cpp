@@ -107,7 +107,7 @@ TEST(ProductEpilogue, StopsAtTheSecondBiasAndAfterTheActivation) {
                       return b.call("gelu", {b.call("mm", {x, w}), "tanh"}) + bias;
                     }),
               ElementsAre("product_epilogue", "add.Tensor"));
-  // The library's relu makes 0 of NaN.
+  // The library's relu may make 0 of NaN.
   EXPECT_THAT(fused(DType::float32,
                     [](Builder& b, Var x, Var w, Var bias, Var) {
                       return b.call("relu", {b.call("mm", {x, w}) + bias});
