@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 
 #include "support/check.h"
 #include "tuning/launch_config.h"
@@ -139,7 +140,29 @@ void persistent(const TileKernel& kernel, Candidates& out) {
   if (r0 >= 512) out.add({.x = 1, .warps = 8});
 }
 
+bool scans(const std::vector<codegen::TileStatement>& statements) {
+  return std::ranges::any_of(statements, [](const codegen::TileStatement& s) {
+    return s.action == codegen::TileAction::scan || scans(s.body);
+  });
+}
+
+/// Blocks of scans are combined across warps, step by step: few warps wait less for each other. (On an H200,
+/// columns of 512 float32 in blocks of 32x64: 0.210 ms by 4 warps, 0.340 ms by 8.)
+void looped_scan(const TileKernel& kernel, Candidates& out) {
+  if (kernel.hint == ReductionHint::inner) {
+    for (const auto& [block, warps] : {std::pair{1024, 4}, {4096, 4}, {2048, 4}, {8192, 8}})
+      out.add({.x = 1, .r0 = block, .warps = warps});
+    return;
+  }
+  for (const auto& [columns, rows, warps] : {std::tuple{32, 64, 4}, {16, 64, 4}, {32, 128, 8}, {8, 256, 8}})
+    out.add({.x = columns, .r0 = rows, .warps = warps});
+}
+
 void looped(const TileKernel& kernel, Candidates& out) {
+  if (scans(kernel.body)) {
+    looped_scan(kernel, out);
+    return;
+  }
   const int64_t x = hint_of(kernel, TileAxisKind::x), r0 = hint_of(kernel, TileAxisKind::r0);
   switch (kernel.hint) {
     case ReductionHint::inner:

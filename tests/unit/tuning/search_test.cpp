@@ -85,6 +85,25 @@ TEST(Candidates, OneToSixOfTheSpaceForEveryForm) {
   }
 }
 
+TEST(Candidates, OfLoopsThatScanHaveFewWarps) {
+  for (const auto hint : {ReductionHint::inner, ReductionHint::outer}) {
+    codegen::TileKernel kernel = reduction_kernel(8192, 8192, hint);
+    const auto plain = candidates(kernel);
+    kernel.body.push_back({.action = codegen::TileAction::loop});
+    kernel.body.back().body.push_back({.action = codegen::TileAction::scan});
+    const auto got = candidates(kernel);
+    const std::string few = hint == ReductionHint::inner ? "XBLOCK=1 R0_BLOCK=1024 num_warps=4 num_stages=1"
+                                                         : "XBLOCK=32 R0_BLOCK=64 num_warps=4 num_stages=1";
+    const auto has = [&](const auto& configs) {
+      return std::ranges::any_of(configs, [&](const auto& c) { return to_string(c) == few; });
+    };
+    EXPECT_TRUE(has(got));
+    EXPECT_FALSE(has(plain));
+    EXPECT_LE(got.size(), 6u);
+    for (const auto& c : got) EXPECT_TRUE(ConfigSpace(kernel).contains(c)) << to_string(c);
+  }
+}
+
 // Rows of 100 where the example's have 1024: the form for them has blocks of 128, and takes several rows at a
 // time.
 TEST(Candidates, OfAFormForShorterRowsGoByItsBlock) {
