@@ -107,6 +107,10 @@ TEST_F(GpuTest, ScansInChunksAlongEachAxis) {
   expect_close(along(0)((row.unsqueeze(1) * weights).cuda()).to(kFloat64), wide.unsqueeze(1) * weights);
   expect_close(along(1)((row.unsqueeze(1) * weights).unsqueeze(0).cuda()).to(kFloat64),
                (wide.unsqueeze(1) * weights).unsqueeze(0));
+  // From the end, as gradients of sums run.
+  auto backwards =
+      compile([](const Tensor& x) { return flip(cumsum(flip(x, {0}), 0), {0}); }, {.strict_native = true});
+  expect_close(backwards(row.cuda()).to(kFloat64), wide.index({-1}) - wide + row.to(kFloat64));
   auto twice = compile([](const Tensor& x) { return cumsum(cumsum(x, 0), 0); }, {.strict_native = true});
   expect_close(twice(row.to(kFloat64).cuda()), sums_of(wide));
 }
