@@ -43,11 +43,15 @@ def load_kernel(path, name):
     return kernel
 
 
+# The parameter of kernels whose loops load blocks ahead.
+STAGES = "NUM_STAGES"
+
+
 def argument_types(kernel, blocks, wide):
-    """Name to type of each parameter, in order; "constexpr" for the block sizes."""
+    """Name to type of each parameter, in order; "constexpr" for the block sizes and the stages."""
     size = "i64" if wide else "i32"
     return {
-        name: "constexpr" if name in blocks else kernel.signature.get(name, size)
+        name: "constexpr" if name in blocks or name == STAGES else kernel.signature.get(name, size)
         for name in inspect.signature(kernel.fn.fn).parameters
     }
 
@@ -57,10 +61,11 @@ def compile_kernel(kernel, capability, blocks, warps, stages=1, wide=False, divi
 
     `blocks` gives the block parameters their values; `divisible` names the arguments that are multiples of 16."""
     signature = argument_types(kernel, blocks, wide)
+    values = {**blocks, STAGES: stages}
     constants, attributes = {}, {}
-    for position, name in enumerate(signature):
-        if name in blocks:
-            constants[(position,)] = blocks[name]
+    for position, (name, kind) in enumerate(signature.items()):
+        if kind == "constexpr":
+            constants[(position,)] = values[name]
         if name in divisible:
             attributes[(position,)] = [["tt.divisibility", 16]]
     source = ASTSource(fn=kernel.fn, signature=signature, constexprs=constants, attrs=attributes)

@@ -51,8 +51,8 @@ class Candidates {
 
   struct Wanted {
     int64_t z = 1, y = 1, x = 1, r0 = 1;
-    int32_t warps = 0;  // 0: as many as the blocks need
-    int32_t stages = 1;
+    int32_t warps = 0;       // 0: as many as the blocks need
+    bool at_a_time = false;  // a staged loop loads nothing ahead
   };
 
   void add(const Wanted& wanted) {
@@ -67,7 +67,7 @@ class Candidates {
       if (axis.block == 0) config.blocks.emplace_back(codegen::facts_of(axis.kind).block, block);
     }
     config.warps = wanted.warps > 0 ? wanted.warps : warps_for(values);
-    config.stages = wanted.stages;
+    config.stages = wanted.at_a_time ? 1 : stages_for(kernel_, config);
     add(std::move(config));
   }
 
@@ -182,12 +182,11 @@ void looped(const TileKernel& kernel, Candidates& out) {
         out.add({.x = 1, .r0 = block, .warps = warps});
       return;
     case ReductionHint::outer:
-      out.add({.x = x <= 1024 ? std::clamp<int64_t>(x / 128, 2, 8) : 16, .r0 = std::min<int64_t>(r0, 64)});
-      // Few columns and many rows at a time, where there are many rows.
-      if (r0 >= 1024) out.add({.x = 8, .r0 = 256, .warps = 8});
-      out.add({.x = 64, .r0 = 8});
-      out.add({.x = 32, .r0 = 64});
-      if (r0 < 1024) out.add({.x = 128, .r0 = 8, .warps = 8});
+      // Few columns and many rows at a time, or many columns.
+      out.add({.x = 8, .r0 = 256, .warps = 8});
+      out.add({.x = 16, .r0 = 128, .warps = 8});
+      out.add({.x = 32, .r0 = 64, .warps = 8});
+      out.add({.x = x <= 1024 ? std::clamp<int64_t>(x / 128, 2, 8) : 16, .r0 = 64, .at_a_time = true});
       out.add({.x = 64, .r0 = 64, .warps = 16});
       return;
     case ReductionHint::outer_tiny:
@@ -214,8 +213,8 @@ ConfigSpace::ConfigSpace(const TileKernel& kernel) {
     }
   }
   parameters_.push_back({"num_warps", powers_of_two(kMostWarps)});
-  parameters_.push_back({"num_stages", kernel.form == TileForm::looped ? std::vector<int64_t>{1, 2, 3, 4}
-                                                                       : std::vector<int64_t>{1}});
+  parameters_.push_back(
+      {"num_stages", kernel.staged ? std::vector<int64_t>{1, 2, 3, 4, 6, 8} : std::vector<int64_t>{1}});
 }
 
 int64_t ConfigSpace::value(const LaunchConfig& config, size_t i) const {

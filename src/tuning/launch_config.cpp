@@ -18,8 +18,15 @@ constexpr int64_t kOfWarp = 512;
 /// Rows that are read once, by blocks of this length; those that fit one block; and rows that are read again,
 /// of which only few may be under way, so that they are found in the cache.
 constexpr int64_t kRow = 4096, kShortRow = 2048, kRowAgain = 16384;
+/// Up to so many columns an instance takes few of them, and many rows at a time.
+constexpr int64_t kFewColumns = 2048;
 /// With fewer rows than this no more warps run than one row has.
 constexpr int64_t kFewRows = 64;
+
+/// Shared memory that blocks loaded ahead may take: every GPU from sm_80 on has as much.
+constexpr int64_t kSharedBytes = int64_t{96} << 10;
+/// Steps that hide the latency of memory (column sums on an H200: 6 are faster than 4, 8 no faster).
+constexpr int64_t kMostStages = 6;
 
 struct Wanted {
   int64_t z = 1, y = 1, x = 1, r0 = 1;
@@ -28,6 +35,19 @@ struct Wanted {
 
 int64_t passes(const TileKernel& kernel) {
   return std::ranges::count(kernel.body, codegen::TileAction::loop, &codegen::TileStatement::action);
+}
+
+/// Of an element of each block that a step of a loop loads; of the loop with most of them.
+int64_t loaded_bytes(const TileKernel& kernel) {
+  int64_t most = 0;
+  for (const codegen::TileStatement& loop : kernel.body) {
+    if (loop.action != codegen::TileAction::loop) continue;
+    int64_t bytes = 0;
+    for (const codegen::TileStatement& s : loop.body)
+      if (s.action == codegen::TileAction::load) bytes += itemsize(s.dtype);
+    most = std::max(most, bytes);
+  }
+  return most;
 }
 
 /// For rows of `length` elements, one after another in memory.
@@ -62,6 +82,8 @@ Wanted wanted_blocks(const TileKernel& kernel) {
       return {.x = x, .warps = static_cast<int32_t>(std::clamp<int64_t>(x * block / kOfWarp, 1, 8))};
     }
     case TileForm::looped:
+      if (kernel.hint == ReductionHint::outer && hint(TileAxisKind::x) <= kFewColumns)
+        return {.x = 8, .r0 = 256, .warps = 8};
       if (kernel.hint != ReductionHint::inner) return {.x = 32, .r0 = 128, .warps = 8};
       return of_rows(kernel, r0, hint(TileAxisKind::x));
   }
@@ -83,6 +105,16 @@ Wanted fixed_blocks(const TileKernel& kernel) {
 
 }  // namespace
 
+int32_t stages_for(const TileKernel& kernel, const codegen::LaunchConfig& config) {
+  const int64_t bytes = kernel.staged ? loaded_bytes(kernel) : 0;
+  if (bytes == 0) return 1;
+  int64_t elements = 1;
+  for (const auto& [name, size] : config.blocks) elements *= size;
+  const int64_t steps = kernel.axis(TileAxisKind::r0)->size_hint / config.blocks.back().second + 1;
+  const int64_t fit = kSharedBytes / (bytes * elements) + 1;  // the step at hand is in registers
+  return static_cast<int32_t>(std::clamp<int64_t>(std::min(steps, fit), 1, kMostStages));
+}
+
 codegen::LaunchConfig default_config(const TileKernel& kernel) {
   const Wanted wanted = kernel.batch_invariant ? fixed_blocks(kernel) : wanted_blocks(kernel);
   codegen::LaunchConfig config;
@@ -95,6 +127,7 @@ codegen::LaunchConfig default_config(const TileKernel& kernel) {
     config.blocks.emplace_back(codegen::facts_of(axis.kind).block,
                                whole ? sizes[kind] : std::min(sizes[kind], axis.size_hint));
   }
+  config.stages = stages_for(kernel, config);
   return config;
 }
 

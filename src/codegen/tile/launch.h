@@ -13,7 +13,8 @@ namespace stax::codegen {
 
 struct TileKernel;
 
-/// How a kernel is launched: the sizes of its blocks, and the warps that an instance has.
+/// How a kernel is launched: the sizes of its blocks, the warps that an instance has, and for how many steps
+/// of a staged loop there are blocks at a time (1: none is loaded ahead).
 struct LaunchConfig {
   std::vector<std::pair<std::string, int64_t>> blocks;  // TileAxisFacts::block and size, in order
   int32_t warps = 4, stages = 1;

@@ -22,8 +22,6 @@ namespace {
 constexpr AxisSet kReduction = axis_bit(TileAxisKind::r0);
 /// More axes than three would leave blocks too short.
 constexpr int kMaxTiles = 3;
-/// Steps of loops along columns that are under way at a time.
-constexpr int32_t kUnroll = 4;
 
 bool is_store(const Inst& inst) {
   return loops::info(inst.op).kind == OpKind::store;
@@ -644,10 +642,8 @@ TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group
     if (!fixed) kernel.peel = choose_peel(program, flat, reduction, chooser);
     reduction.masked = reduction.masked || kernel.peel;
   }
-  // Loops whose length is a number are unrolled by the assembler.
-  if (kernel.form == TileForm::looped && kernel.hint != ReductionHint::inner &&
-      !kernel.axes.back().numel.is_constant())
-    kernel.unroll = kUnroll;
+  // Rows along memory are read by wide blocks, which leave enough under way.
+  kernel.staged = kernel.form == TileForm::looped && kernel.hint != ReductionHint::inner;
   kernel.scalars = program.scalars;
   TileBuilder(program, group, flat, kernel).run();
   kernel.symbols = size_symbols(kernel);

@@ -128,7 +128,7 @@ struct TileKernel {
   std::optional<TilePeel> peel;  // of a looped kernel
   bool wide_index = false;       // 64-bit indices
   bool checks = false;           // indices: takes a KernelStatus after the pointers
-  int32_t unroll = 1;            // steps of its loops that are one step of what runs
+  bool staged = false;           // its loops load blocks ahead, into shared memory: LaunchConfig::stages
   bool batch_invariant = false;  // it has one launch configuration and one variant: Target::batch_invariant
   std::vector<TileStatement> body;
   std::vector<Choice> choices;  // that depend on sizes

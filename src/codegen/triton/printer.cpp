@@ -120,6 +120,7 @@ class TritonPrinter {
       parameters.push_back(fmt::format("{}numel", facts_of(axis.kind).prefix));
     for (const TileAxis& axis : kernel_.axes)
       if (axis.block == 0) parameters.push_back(fmt::format("{} : tl.constexpr", facts_of(axis.kind).block));
+    if (kernel_.staged) parameters.push_back("NUM_STAGES : tl.constexpr = 1");
     line("def {}({}):", kernel_.name, fmt::join(parameters, ", "));
   }
 
@@ -596,7 +597,7 @@ class TritonPrinter {
   void loop(const TileStatement& s) {
     const TileAxis* r = reduction();
     line("for r0_offset in tl.range(0, r0_numel, R0_BLOCK{}):",
-         kernel_.unroll > 1 ? fmt::format(", loop_unroll_factor={}", kernel_.unroll) : "");
+         kernel_.staged ? ", num_stages=NUM_STAGES" : "");
     ++depth_;
     if (kernel_.peel) line("r0_lane = r0_offset + r0_base");
     line("r0_index = {}", kernel_.peel ? "r0_head + r0_lane" : "r0_offset + r0_base");

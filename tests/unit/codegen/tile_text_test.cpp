@@ -10,6 +10,7 @@
 namespace stax::codegen {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -71,11 +72,12 @@ buffer out0 float32 [{1}] output
                                  rows, columns, bindings));
 }
 
-TEST(TileText, LoopsOfUnknownLengthAlongColumnsAreUnrolled) {
-  const std::string dynamic = sum_text("s0", "s1", "bind s0 size 0 0\nbind s1 size 0 1\n");
-  EXPECT_THAT(dynamic, HasSubstr("tl.range(0, r0_numel, R0_BLOCK, loop_unroll_factor=4)"));
-  const std::string fixed = sum_text("4096", "1024", "");
-  EXPECT_THAT(fixed, HasSubstr("tl.range(0, r0_numel, R0_BLOCK):"));
+TEST(TileText, LoopsAlongColumnsLoadAhead) {
+  const char* loop = "tl.range(0, r0_numel, R0_BLOCK, num_stages=NUM_STAGES)";
+  EXPECT_THAT(sum_text("4096", "1024", ""),
+              AllOf(HasSubstr(loop), HasSubstr("R0_BLOCK : tl.constexpr, NUM_STAGES : tl.constexpr = 1):")));
+  EXPECT_THAT(sum_text("s0", "s1", "bind s0 size 0 0\nbind s1 size 0 1\n"), HasSubstr(loop));
+  EXPECT_THAT(variance("4096*i0 + r0"), Not(HasSubstr("NUM_STAGES")));
 }
 
 std::string shares(int64_t rows) {

@@ -154,6 +154,35 @@ def fold(in_ptr0, out_ptr0, xnumel, R0_BLOCK : tl.constexpr):
   EXPECT_LT(compiler.compile(folded("r0 < xnumel"))->cubin.size(), 2 * whole);
 }
 
+// Blocks that are loaded ahead lie in shared memory: beside the one at hand 5 of 4 KiB.
+TEST_F(RealTriton, StagesOfALoopAreBlocksInSharedMemory) {
+  TritonRequest sum = request();
+  sum.source = R"(import triton
+import triton.language as tl
+from stax_triton.runtime import triton_heuristics
+
+
+@triton_heuristics.reduction(size_hints={'x': 64, 'r0_': 4096}, signature={'in_ptr0': '*fp32', 'out_ptr0': '*fp32'}, grid='Grid1D')
+@triton.jit
+def total(in_ptr0, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexpr, R0_BLOCK : tl.constexpr, NUM_STAGES : tl.constexpr = 1):
+    x = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)[:, None]
+    tmp0 = tl.full([XBLOCK, R0_BLOCK], 0, tl.float32)
+    for r0_offset in tl.range(0, r0_numel, R0_BLOCK, num_stages=NUM_STAGES):
+        r0 = r0_offset + tl.arange(0, R0_BLOCK)[None, :]
+        tmp0 = tmp0 + tl.load(in_ptr0 + 64 * r0 + x, r0 < r0_numel, other=0.0)
+    tl.store(out_ptr0 + x, tl.sum(tmp0, 1)[:, None])
+)";
+  sum.kernel = "total";
+  sum.config = {.blocks = {{"XBLOCK", 8}, {"R0_BLOCK", 128}}, .stages = 1};
+  TritonCompiler compiler(options());
+  const auto alone = compiler.compile(sum);
+  sum.config.stages = 6;
+  const auto staged = compiler.compile(sum);
+  EXPECT_THAT(staged->arguments, ElementsAre("*fp32", "*fp32", "i32", "i32"));
+  EXPECT_LT(alone->shared_bytes, 4096);
+  EXPECT_GE(staged->shared_bytes, 5 * 4096);
+}
+
 TEST_F(RealTriton, KeepsResultsOnDisk) {
   std::string code;
   {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "stax/error.h"
+#include "tuning/launch_config.h"
 #include "unit/tuning/synthetic.h"
 
 namespace stax::tuning {
@@ -40,8 +41,11 @@ TEST(ConfigSpace, IsTheProductOfItsParameters) {
 // 13 * 17 pairs of powers of two up to 2^12 and 2^16; those whose exponents sum to more than 20 are left out:
 // for 2^5, 2^6, ..., 2^12 the last 1, 2, ..., 8 of 17.
 TEST(ConfigSpace, LeavesOutBlocksThatTritonRefuses) {
-  const ConfigSpace space(reduction_kernel(1 << 20, 1 << 20, ReductionHint::inner));
-  EXPECT_EQ(space.size(), (13 * 17 - 36) * 6 * 4);
+  codegen::TileKernel kernel = reduction_kernel(1 << 20, 1 << 20, ReductionHint::inner);
+  EXPECT_EQ(ConfigSpace(kernel).size(), (13 * 17 - 36) * 6);
+  kernel.staged = true;  // 1, 2, 3, 4, 6 or 8 stages
+  const ConfigSpace space(kernel);
+  EXPECT_EQ(space.size(), (13 * 17 - 36) * 6 * 6);
   const LaunchConfig corner{.blocks = {{"XBLOCK", 4096}, {"R0_BLOCK", 256}}, .warps = 4, .stages = 1};
   EXPECT_TRUE(space.contains(corner));
   EXPECT_FALSE(space.neighbour(corner, 1, true));
@@ -117,6 +121,29 @@ TEST(Candidates, OfAFormForShorterRowsGoByItsBlock) {
   for (size_t k = 0; k < got.size(); ++k) EXPECT_EQ(to_string(got[k]), to_string(wanted[k]));
   shorter.axes.back().block = 1024;
   EXPECT_NE(to_string(candidates(shorter)[0]), to_string(got[0]));
+}
+
+codegen::TileKernel staged_kernel(int64_t r0, std::vector<DType> loads) {
+  codegen::TileKernel kernel = reduction_kernel(1024, r0, ReductionHint::outer);
+  kernel.staged = true;
+  codegen::TileStatement loop{.action = codegen::TileAction::loop};
+  for (const DType dtype : loads) loop.body.push_back({.action = codegen::TileAction::load, .dtype = dtype});
+  kernel.body.push_back(loop);
+  return kernel;
+}
+
+// 96 KiB hold 12 blocks of 8 x 256 float32, 3 of two float64 and one of 32 x 256 of three float32; the block
+// of the step at hand is in registers.
+TEST(Stages, AreThoseThatSharedMemoryHolds) {
+  const LaunchConfig small{.blocks = {{"XBLOCK", 8}, {"R0_BLOCK", 256}}};
+  const LaunchConfig large{.blocks = {{"XBLOCK", 32}, {"R0_BLOCK", 256}}};
+  EXPECT_EQ(stages_for(staged_kernel(1 << 16, {kFloat32}), small), 6);  // no more are of use
+  EXPECT_EQ(stages_for(staged_kernel(1 << 16, {kFloat64, kFloat64}), small), 4);
+  EXPECT_EQ(stages_for(staged_kernel(1 << 16, {kFloat32, kFloat32, kFloat32}), large), 2);
+  EXPECT_EQ(stages_for(staged_kernel(1 << 16, {kFloat64, kFloat64, kFloat64}), large), 1);
+  EXPECT_EQ(stages_for(staged_kernel(512, {kFloat32}), small), 3);  // of two steps
+  EXPECT_EQ(stages_for(staged_kernel(1 << 16, {}), small), 1);
+  EXPECT_EQ(stages_for(reduction_kernel(1024, 1 << 16, ReductionHint::inner), small), 1);
 }
 
 TEST(SelectEmpirically, TakesTheFastest) {
