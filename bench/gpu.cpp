@@ -2,7 +2,6 @@
 // bench/gpu_peers.py sets beside PyTorch's. `bench_gpu --json` prints the suite alone, for that.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -12,16 +11,13 @@
 #include "bench/gpu_time.h"
 #include "device/cuda_device.h"
 #include "stax/stax.h"
+#include "support/median.h"
 
 namespace {
 
+using stax::median;
 using stax::Tensor;
 namespace device = stax::device;
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 
 /// Microseconds that the host spends on one call of `f`, whose work the device does meanwhile.
 double host_microseconds(const std::function<void()>& f) {

@@ -3,7 +3,6 @@
 // own.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -14,6 +13,7 @@
 #include "stax/stax.h"
 #include "support/file.h"
 #include "support/json.h"
+#include "support/median.h"
 #include "support/process.h"
 
 namespace {
@@ -69,11 +69,6 @@ double worker_start() {
   return milliseconds_since(start);
 }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -85,7 +80,7 @@ int main(int argc, char** argv) {
   constexpr int kTimes = 3;
   std::vector<double> starts;
   for (int k = 0; k < kTimes; ++k) starts.push_back(worker_start());
-  const double start = median(starts);
+  const double start = stax::median(starts);
   fmt::print("(relu(x+w)*2).sum(-1) on 64x128, medians of {} processes, in ms\n", kTimes);
   fmt::print("start of a worker: {:.0f}\n", start);
   for (const char* tuning : {"none", "candidates"}) {
@@ -103,9 +98,9 @@ int main(int argc, char** argv) {
     fmt::print("tuning {}:\n", tuning);
     fmt::print(
         "  first result, empty cache:       {:.1f}; without a worker's start and Triton's time {:.1f}\n",
-        median(cold), median(beyond));
-    fmt::print("  another program, the worker up:  {:.1f}\n", median(up));
+        stax::median(cold), stax::median(beyond));
+    fmt::print("  another program, the worker up:  {:.1f}\n", stax::median(up));
     fmt::print("  new process, kernel in the cache: {:.1f} (driver and context before that: {:.0f})\n",
-               median(warm), median(driver));
+               stax::median(warm), stax::median(driver));
   }
 }

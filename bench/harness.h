@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "device/thread_pool.h"
+#include "support/median.h"
 
 namespace bench {
 
@@ -52,13 +53,7 @@ struct Options {
   double seconds_per_sample = 0.02;  ///< a sample repeats the function until it took about this long
 };
 
-/// Middle value of `samples` (the mean of the two middle ones for an even count); 0 for none.
-inline double median(std::vector<double> samples) {
-  if (samples.empty()) return 0;
-  std::sort(samples.begin(), samples.end());
-  const size_t middle = samples.size() / 2;
-  return samples.size() % 2 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;
-}
+using stax::median;
 
 /// Seconds that `repetitions` calls of `f` take together.
 inline double time_calls(const std::function<void()>& f, int64_t repetitions) {

@@ -16,6 +16,10 @@ capture::EagerBackend& capture::default_eager_backend() {
   return backend;
 }
 
+bool copy_by_kernel(const TensorView& source, const TensorView& target) {
+  return static_cast<compiler::Eager&>(capture::default_eager_backend()).copy(source, target);
+}
+
 namespace compiler {
 namespace {
 
@@ -78,13 +82,6 @@ std::vector<Tensor> call_dynamic(const graph::Op& op, const capture::Arguments& 
   kernels::find_dynamic(op.schema.full_name())(views_of(arguments), allocate);
   return results;
 }
-
-[[maybe_unused]] const bool copies_on_gpus = [] {
-  install_device_copy([](const TensorView& source, const TensorView& target) {
-    return static_cast<Eager&>(capture::default_eager_backend()).copy(source, target);
-  });
-  return true;
-}();
 
 /// The number that a call fills a tensor with; nothing for other operators.
 std::optional<Scalar> fill_value(const graph::Op& op, const capture::Arguments& arguments) {

@@ -24,7 +24,7 @@ class Eager final : public capture::EagerBackend {
   std::vector<Tensor> call(const graph::Op& op, const capture::Arguments& arguments) override;
   std::vector<Tensor> call_on(const graph::Op& op, const capture::Arguments& arguments,
                               Device device) override;
-  /// Within a GPU: a DeviceCopy.
+  /// Within a GPU: copy_by_kernel().
   bool copy(const TensorView& source, const TensorView& target) { return on_gpu_.copy(source, target); }
 
   /// Programs kept now.

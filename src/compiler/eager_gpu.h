@@ -34,7 +34,7 @@ class EagerGpu {
   std::vector<Tensor> call_without_tensors(const graph::Op& op, const capture::Arguments& arguments,
                                            Device device, capture::EagerBackend& on_cpu);
 
-  /// Copies within a GPU, as a DeviceCopy does.
+  /// Copies within a GPU, as copy_by_kernel() does.
   bool copy(const TensorView& source, const TensorView& target);
 
   size_t cached_programs() const;

@@ -12,7 +12,14 @@
 #include "tuning/launch_config.h"
 #include "tuning/tuned_kernel.h"
 
-namespace stax::compiler {
+namespace stax {
+
+/// A worker imports Triton meanwhile.
+void device::start_beside_first_cuda_context() {
+  compiler::triton_compiler().start_where_unknown();
+}
+
+namespace compiler {
 namespace {
 
 // Further kernels for other sizes than the hint's, of one group and of all. They are compiled when they are
@@ -92,12 +99,6 @@ void compile_first(const Stages& stages, std::span<const std::shared_ptr<tuning:
   for (size_t k = 0; k < kernels.size(); ++k)
     if (!compiled[k] && !errors[k].empty()) throw_runtime_error(errors[k]);
 }
-
-/// A worker imports Triton while the driver makes its context.
-[[maybe_unused]] const bool starts_ahead = [] {
-  device::before_first_cuda_context([] { triton_compiler().start_where_unknown(); });
-  return true;
-}();
 
 }  // namespace
 
@@ -196,4 +197,5 @@ std::unique_ptr<runtime::PlanExecutor> build_interpreted(const Stages& stages,
   return std::make_unique<runtime::PlanExecutor>(std::move(plan), host_machine(options));
 }
 
-}  // namespace stax::compiler
+}  // namespace compiler
+}  // namespace stax

@@ -172,4 +172,27 @@ CudaAllocator::Stats CudaAllocator::stats() const {
   return state_->stats;
 }
 
+DeviceMemory::DeviceMemory(int32_t device, int64_t bytes)
+    : allocator_(&CudaAllocator::of(device)), bytes_(bytes), data_(allocator_->allocate(bytes)) {}
+
+DeviceMemory::DeviceMemory(int64_t bytes, const CudaStream& stream)
+    : allocator_(&CudaAllocator::of(stream.device)),
+      bytes_(bytes),
+      data_(allocator_->allocate(bytes, stream)) {}
+
+DeviceMemory::~DeviceMemory() {
+  if (data_ != nullptr) allocator_->deallocate(data_, bytes_);
+}
+
+DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept {
+  *this = std::move(other);
+}
+
+DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
+  std::swap(allocator_, other.allocator_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(data_, other.data_);
+  return *this;
+}
+
 }  // namespace stax::device

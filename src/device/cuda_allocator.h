@@ -50,4 +50,24 @@ class CudaAllocator final : public Allocator {
   std::unique_ptr<State> state_;
 };
 
+/// Memory of a GPU's allocator for as long as the object lives.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  DeviceMemory(int32_t device, int64_t bytes);
+  DeviceMemory(int64_t bytes, const CudaStream& stream);
+  ~DeviceMemory();
+  DeviceMemory(DeviceMemory&& other) noexcept;
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept;
+
+  void* data() const { return data_; }  ///< null where it holds none
+  CudaAddress address() const { return reinterpret_cast<CudaAddress>(data_); }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  CudaAllocator* allocator_ = nullptr;
+  int64_t bytes_ = 0;
+  void* data_ = nullptr;
+};
+
 }  // namespace stax::device

@@ -1,7 +1,6 @@
 #include "device/cuda_device.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -78,8 +77,6 @@ struct ThreadState {
 };
 thread_local ThreadState the_thread;
 
-std::atomic<void (*)()> start_before{nullptr};
-
 /// Of one stream, or of all where there is none.
 void run_checks(Device& device, const CudaStream* stream) {
   std::vector<std::shared_ptr<DeferredCheck>> checks;
@@ -105,14 +102,11 @@ const CudaProperties& cuda_properties(int32_t device) {
   return device_at(device).properties;
 }
 
-void before_first_cuda_context(void (*start)()) {
-  start_before = start;
-}
-
 CudaContext cuda_context(int32_t index) {
   Device& device = device_at(index);
   std::call_once(device.retained, [&] {
-    if (void (*start)() = start_before.exchange(nullptr)) start();
+    static std::once_flag first;
+    std::call_once(first, start_beside_first_cuda_context);
     STAX_CUDA(cuDevicePrimaryCtxRetain, &device.context, device.id);
   });
   return device.context;

@@ -28,9 +28,9 @@ const CudaProperties& cuda_properties(int32_t device);
 /// Makes the device's primary context the one of this thread; errors as cuda_properties().
 void use_cuda_device(int32_t device);
 CudaContext cuda_context(int32_t device);
-/// Calls `start` before the first context of the process is made, which takes the driver long: for what may
-/// start meanwhile. One function; it does not throw.
-void before_first_cuda_context(void (*start)());
+/// Called before the first context of the process is made, which takes the driver long: starts what may start
+/// meanwhile, and does not throw. src/compiler defines it.
+void start_beside_first_cuda_context();
 
 /// A queue of work on one device; a null handle is the device's default stream.
 struct CudaStream {

@@ -85,22 +85,17 @@ class CudaStatus::Pending final : public device::DeferredCheck {
  public:
   Pending(int32_t device, std::vector<std::string> origins, std::vector<CallStack> places)
       : device_(device), origins_(std::move(origins)), places_(std::move(places)) {}
-  ~Pending() override {
-    for (const Slot& slot : slots_)
-      device::CudaAllocator::of(device_).deallocate(slot.memory, sizeof(KernelStatus));
-  }
 
   void* memory_for(const device::CudaStream& stream) {
     const std::lock_guard lock(mutex_);
     auto slot = std::ranges::find(slots_, stream.handle, &Slot::stream);
     if (slot == slots_.end()) {
-      void* memory = device::CudaAllocator::of(device_).allocate(sizeof(KernelStatus), stream);
-      slots_.push_back({stream.handle, memory, false});
+      slots_.push_back({stream.handle, device::DeviceMemory(sizeof(KernelStatus), stream)});
       slot = slots_.end() - 1;
       clear(*slot);
     }
     slot->launched = true;
-    return slot->memory;
+    return slot->memory.data();
   }
 
   void check(const device::CudaStream* stream) override {
@@ -108,7 +103,7 @@ class CudaStatus::Pending final : public device::DeferredCheck {
     for (Slot& slot : slots_) {
       if (!slot.launched || (stream != nullptr && slot.stream != stream->handle)) continue;
       KernelStatus status;
-      STAX_CUDA(cuMemcpyDtoHAsync_v2, &status, address(slot), sizeof status, slot.stream);
+      STAX_CUDA(cuMemcpyDtoHAsync_v2, &status, slot.memory.address(), sizeof status, slot.stream);
       STAX_CUDA(cuStreamSynchronize, slot.stream);
       slot.launched = false;
       if (status.flag == 0) continue;
@@ -130,15 +125,12 @@ class CudaStatus::Pending final : public device::DeferredCheck {
  private:
   struct Slot {
     device::CudaStreamHandle stream = nullptr;
-    void* memory = nullptr;
+    device::DeviceMemory memory;
     bool launched = false;  // since it was looked at
   };
-  static device::CudaAddress address(const Slot& slot) {
-    return reinterpret_cast<device::CudaAddress>(slot.memory);
-  }
   /// A KernelStatus of zeros says that nothing was found.
   static void clear(const Slot& slot) {
-    STAX_CUDA(cuMemsetD8Async, address(slot), 0, sizeof(KernelStatus), slot.stream);
+    STAX_CUDA(cuMemsetD8Async, slot.memory.address(), 0, sizeof(KernelStatus), slot.stream);
   }
 
   int32_t device_;
@@ -308,17 +300,10 @@ void CudaKernel::launch(const KernelCall& call, Block& block) const {
                 block.loaded->code->arguments.size(), block.count);
   }
   const CompiledTriton& code = *block.loaded->code;
-  struct Scratch {
-    ~Scratch() {
-      if (data != nullptr) device::CudaAllocator::of(device).deallocate(data, 0);
-    }
-    int32_t device;
-    void* data = nullptr;
-  } global{device_}, profile{device_};
-  const auto allocate = [&](Scratch& scratch, int64_t bytes, size_t number) {
-    if (bytes > 0)
-      scratch.data = device::CudaAllocator::of(device_).allocate(bytes * block.instances, stream);
-    block.values[block.count + number] = reinterpret_cast<uint64_t>(scratch.data);
+  device::DeviceMemory global, profile;
+  const auto allocate = [&](device::DeviceMemory& scratch, int64_t bytes, size_t number) {
+    if (bytes > 0) scratch = device::DeviceMemory(bytes * block.instances, stream);
+    block.values[block.count + number] = scratch.address();
   };
   allocate(global, code.global_scratch_bytes, 0);
   allocate(profile, code.profile_scratch_bytes, 1);

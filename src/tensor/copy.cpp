@@ -207,26 +207,23 @@ bool copy_whole(const TensorView& source, const TensorView& target) {
   return true;
 }
 
-std::atomic<DeviceCopy> device_copy{nullptr};
+constinit std::atomic<DeviceCopy> device_copy{&copy_by_kernel};
 
 /// The same elements one after another in memory of their device.
 std::optional<StoragePtr> gathered(const TensorView& source, TensorView& dense) {
-  const DeviceCopy copy = device_copy;
-  if (copy == nullptr) return std::nullopt;
   StoragePtr memory(Storage::allocate(source.numel() * itemsize(source.dtype), source.device));
   dense = source;
   dense.data = memory->data();
   int64_t stride = 1;
   for (size_t d = dense.sizes.size(); d-- > 0; stride *= dense.sizes[d]) dense.strides[d] = stride;
-  if (!copy(source, dense)) return std::nullopt;
+  if (!device_copy.load()(source, dense)) return std::nullopt;
   return memory;
 }
 
 /// Within a GPU by its kernels; else elements are converted, and their places changed, in host memory.
 void copy_across(const TensorView& source, const TensorView& target) {
   if (copy_whole(source, target)) return;
-  const DeviceCopy by_kernel = device_copy;
-  if (source.device == target.device && by_kernel != nullptr && by_kernel(source, target)) return;
+  if (source.device == target.device && device_copy.load()(source, target)) return;
   if (TensorView dense; !on_cpu(source) && !is_dense(source)) {
     if (const auto memory = gathered(source, dense)) return copy_elements(dense, target);
   }
@@ -252,6 +249,10 @@ void copy_elements(const TensorView& source, const TensorView& target) {
       .run(static_cast<std::byte*>(target.data), static_cast<const std::byte*>(source.data));
 }
 
+void install_device_copy(DeviceCopy copy) {
+  device_copy = copy;
+}
+
 Tensor on_host(const Tensor& tensor) {
   const StridedImpl& from = strided(tensor);
   if (from.device() == kCPU) return tensor;
@@ -261,10 +262,6 @@ Tensor on_host(const Tensor& tensor) {
                             : new_tensor(from.dtype(), view.sizes);
   copy_elements(view, strided(copy).view());
   return copy;
-}
-
-void install_device_copy(DeviceCopy copy) {
-  device_copy = copy;
 }
 
 namespace {

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "support/median.h"
+
 namespace stax::tuning {
 
-using device::CudaAllocator;
 using device::CudaStream;
 
 namespace {
@@ -35,25 +36,13 @@ class Events {
   std::vector<device::CudaEventHandle> events_;
 };
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 }  // namespace
 
-DeviceMemory::DeviceMemory(int32_t device, int64_t bytes)
-    : allocator_(CudaAllocator::of(device)), bytes_(bytes), data_(allocator_.allocate(bytes)) {}
-
-DeviceMemory::~DeviceMemory() {
-  allocator_.deallocate(data_, bytes_);
-}
-
-ColdTimer::ColdTimer(int32_t device)
+ColdTimer::ColdTimer(int32_t device, int64_t flushed)
     : stream_(device::current_cuda_stream(device)),
-      // Twice the cache: writing it pushes out whatever the last run left.
-      flush_(device, 2 * std::max<int64_t>(device::cuda_properties(device).cache_bytes, 1)) {}
+      // Writing twice the cache pushes out whatever the last run left.
+      flush_(device,
+             flushed > 0 ? flushed : 2 * std::max<int64_t>(device::cuda_properties(device).cache_bytes, 1)) {}
 
 std::vector<double> ColdTimer::times(int32_t count, const std::function<void()>& prepare,
                                      const std::function<void()>& work) {
@@ -71,10 +60,14 @@ std::vector<double> ColdTimer::times(int32_t count, const std::function<void()>&
   return seconds;
 }
 
+double ColdTimer::once(const std::function<void()>& prepare, const std::function<void()>& work) {
+  return times(1, prepare, work)[0];
+}
+
 double ColdTimer::seconds(int32_t repeats, const std::function<void()>& prepare,
                           const std::function<void()>& work) {
-  const double once = median(times(2, prepare, work));
-  const auto wanted = static_cast<int32_t>(std::min<double>(repeats, kSecondsEach / std::max(once, 1e-7)));
+  const double about = median(times(2, prepare, work));
+  const auto wanted = static_cast<int32_t>(std::min<double>(repeats, kSecondsEach / std::max(about, 1e-7)));
   return median(times(std::max(wanted, kFewest), prepare, work));
 }
 

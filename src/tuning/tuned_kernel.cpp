@@ -37,8 +37,8 @@ class TunedKernel::OnDevice final : public Bench {
       const int64_t bytes = call.evaluate(kernel.bytes_[k]);
       if (bytes == 0) continue;
       const auto original = reinterpret_cast<device::CudaAddress>(call.buffers[k]);
-      saved_.push_back({original, std::make_unique<DeviceMemory>(kernel.device_, bytes)});
-      copy(saved_.back().copy->address(), original, bytes);
+      saved_.push_back({original, DeviceMemory(kernel.device_, bytes)});
+      copy(saved_.back().copy.address(), original, bytes);
     }
   }
   ~OnDevice() override {
@@ -88,7 +88,7 @@ class TunedKernel::OnDevice final : public Bench {
   };
   struct Saved {
     device::CudaAddress original;
-    std::unique_ptr<DeviceMemory> copy;
+    DeviceMemory copy;
   };
 
   void load(Built& built, const runtime::TritonOutcome& outcome) {
@@ -108,7 +108,7 @@ class TunedKernel::OnDevice final : public Bench {
     STAX_CUDA(cuMemcpyDtoDAsync_v2, to, from, static_cast<size_t>(bytes), stream_.handle);
   }
   void restore() {
-    for (const Saved& s : saved_) copy(s.original, s.copy->address(), s.copy->bytes());
+    for (const Saved& s : saved_) copy(s.original, s.copy.address(), s.copy.bytes());
   }
 
   const TunedKernel& kernel_;
