@@ -117,7 +117,7 @@ Picked pick(Builder& b, const Var& log_probability, const Var& target, const Var
   if (weight.is_none()) {
     w = b.call("to.dtype", {b.call("logical_not", {ignored}), log_probability.dtype()});
   } else {
-    STAX_CHECK(weight.tensor().numel() == classes,
+    STAX_CHECK(b.env().expect(eq(weight.tensor().numel(), classes)),
                "nll_loss: expected a weight for each of {} classes, got {}", classes.str(),
                weight.tensor().numel().str());
     const Var flat = b.call("index_select", {weight, 0, b.call("reshape", {safe, Exprs{-1}})});
@@ -306,7 +306,7 @@ Vars multi_margin_loss(Builder& b, const VarArgs& a) {
   STAX_CHECK(p == 1 || p == 2, "multi_margin_loss: expected p to be 1 or 2, got {}", p);
   STAX_CHECK(target.dtype() == DType::int64, "multi_margin_loss: expected an int64 target, got {}",
              name(target.dtype()));
-  STAX_CHECK(target.dim() <= 1 && target.numel() == x.size(0),
+  STAX_CHECK(target.dim() <= 1 && b.env().expect(eq(target.numel(), x.size(0))),
              "multi_margin_loss: expected {} targets, got shape {}", x.size(0).str(),
              shape_text(target.sizes()));
   const Var at = b.call("reshape", {target, Exprs{x.size(0), 1}});
@@ -314,7 +314,7 @@ Vars multi_margin_loss(Builder& b, const VarArgs& a) {
   Var loss = p == 1 ? short_of : short_of * short_of;
   if (!a[4].is_none()) {
     const Var weight = a[4].tensor();
-    STAX_CHECK(weight.dim() <= 1 && weight.numel() == x.size(1),
+    STAX_CHECK(weight.dim() <= 1 && b.env().expect(eq(weight.numel(), x.size(1))),
                "multi_margin_loss: expected a weight for each of {} classes, got shape {}", x.size(1).str(),
                shape_text(weight.sizes()));
     const Var chosen = b.call(

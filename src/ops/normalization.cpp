@@ -173,7 +173,7 @@ Vars batch_norm_parts(Builder& b, const Var& x, const VarArg& weight, const VarA
                       const VarArg& running_mean, const VarArg& running_var, bool training, double eps) {
   STAX_CHECK(x.dim() >= 2, "batch_norm: expected at least 2 dimensions, got {}", x.dim());
   for (const VarArg* v : {&weight, &bias, &running_mean, &running_var}) {
-    STAX_CHECK(v->is_none() || v->tensor().numel() == x.size(1),
+    STAX_CHECK(v->is_none() || b.env().expect(eq(v->tensor().numel(), x.size(1))),
                "batch_norm: expected {} values per channel, got {}", x.size(1).str(),
                v->tensor().numel().str());
   }

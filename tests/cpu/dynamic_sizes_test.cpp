@@ -124,6 +124,24 @@ TEST(DynamicSizes, WritesPartsOfOneElement) {
   }
 }
 
+// What a captured tensor has one value of each for is a number; the rest of the sizes stay open.
+TEST(DynamicSizes, ValuesForEachChannelOrClassFixTheirNumber) {
+  const T four = tensor({1.0, 2.0, 3.0, 4.0}), one = ones({4});
+  const auto norm = compile(
+      [=](const T& x) { return batch_norm(x, zeros({4}), one, four, {}, false, 0.1, 0.0); }, dynamic());
+  const auto loss =
+      compile([=](const T& x, const T& t) { return nll_loss(x, t, four, -100, "sum"); }, dynamic());
+  const auto margin =
+      compile([=](const T& x, const T& t) { return multi_margin_loss(x, t, 1, 1, one, "sum"); }, dynamic());
+  for (const int64_t n : {3, 7}) {
+    expect_floats(norm(ones({n, 4})).index({n - 1}), {1, 2, 3, 4});
+    expect_floats(loss(ones({n, 4}), full({n}, 2, kLong)), {-3.0f * static_cast<float>(n)});
+    expect_floats(margin(ones({n, 4}), full({n}, 2, kLong)), {0.75f * static_cast<float>(n)});
+  }
+  EXPECT_EQ(norm.artifacts().size() + loss.artifacts().size() + margin.artifacts().size(), 3u);
+  EXPECT_THROW(norm(ones({3, 5})), UserError);
+}
+
 TEST(DynamicSizes, DivisionByTheSizeZeroIsAnError) {
   const auto f =
       compile([](const T& x, const SymInt& k) { return x + x.size(0) / k + x.size(0) % k; }, dynamic());
