@@ -36,6 +36,12 @@ TEST(BatchInvariance, OfProductsAndConvolutions) {
     EXPECT_EQ(batches_that_differ(networks(dtype, kCPU), dtype, 100, kBatches, invariant()), kNone);
 }
 
+TEST(BatchInvariance, OfOtherNetworks) {
+  EXPECT_EQ(batches_that_differ(other_networks(kFloat32, kCPU), kFloat32, 128, {1, 7}, invariant()), kNone);
+  EXPECT_EQ(batches_that_differ(other_networks(kBFloat16, kCPU), kBFloat16, 128, {1, 7}, invariant(true)),
+            kNone);
+}
+
 TEST(BatchInvariance, OfProgramsForAllSizes) {
   for (const DType dtype : {kFloat32, kBFloat16}) {
     EXPECT_EQ(batches_that_differ(networks(dtype, kCPU), dtype, 100, kBatches, invariant(true)), kNone);

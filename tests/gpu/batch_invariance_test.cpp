@@ -3,6 +3,8 @@
 // that order is tested of what kernels are made of.
 #include "support/batch_invariance.h"
 
+#include <set>
+
 #include "compiler/batch.h"
 #include "compiler/pipeline.h"
 #include "compiler/pipeline_gpu.h"
@@ -57,6 +59,13 @@ TEST_F(BatchInvarianceOnGpu, OfProductsAndConvolutions) {
   }
 }
 
+TEST_F(BatchInvarianceOnGpu, OfOtherNetworks) {
+  if (!on_real_gpu()) GTEST_SKIP() << "takes minutes in the interpreter, and shows little there";
+  EXPECT_EQ(batches_that_differ(other_networks(kBFloat16, kCUDA), kBFloat16, all_rows(), batches(),
+                                invariant(), kCUDA),
+            kNone);
+}
+
 TEST_F(BatchInvarianceOnGpu, OfReductionsAlongRows) {
   const std::vector<std::pair<int64_t, DType>> cases =
       on_real_gpu()
@@ -95,7 +104,8 @@ std::string order_of_sums(const codegen::TileKernel& tile, const codegen::Triton
   return order;
 }
 
-std::vector<std::string> orders_of_sums(const RowNet& net, int64_t rows) {
+/// Those of a network's kernels. One row may share a kernel with what is computed of weights alone.
+std::set<std::string> orders_of_sums(const RowNet& net, int64_t rows) {
   std::vector<SymInt> sizes = {rows};
   sizes.insert(sizes.end(), net.row.begin(), net.row.end());
   const auto f = [&](const std::vector<Tensor>& x) { return std::vector<Tensor>{net.run(x[0])}; };
@@ -104,19 +114,20 @@ std::vector<std::string> orders_of_sums(const RowNet& net, int64_t rows) {
   const compiler::Stages stages =
       compiler::run_stages(captured.graph, *captured.env,
                            {.strict_native = true, .tuning = "coordinate_descent", .batch_invariant = true});
-  std::vector<std::string> out;
+  std::set<std::string> out;
   for (const compiler::GpuKernel& kernel : stages.gpu_kernels)
     if (kernel.tile.form != codegen::TileForm::pointwise)
-      out.push_back(order_of_sums(kernel.tile, kernel.sources));
+      out.insert(order_of_sums(kernel.tile, kernel.sources));
   return out;
 }
 
 TEST_F(BatchInvarianceOnGpu, OrdersOfSumsDoNotDependOnRows) {
   std::vector<RowNet> nets = networks(kBFloat16, kCUDA);
+  for (RowNet& net : other_networks(kBFloat16, kCUDA)) nets.push_back(std::move(net));
   for (const int64_t width : {7, 128, 1000, 3000, 1 << 20})
     for (RowNet& net : row_reductions(width)) nets.push_back(std::move(net));
   for (const RowNet& net : nets) {
-    const std::vector<std::string> want = orders_of_sums(net, 64);
+    const std::set<std::string> want = orders_of_sums(net, 64);
     for (const int64_t rows : {1, 2, 5, 300, 65536}) {
       if (rows * net.row[0] > int64_t{1} << 29) continue;  // more memory than needs be
       EXPECT_EQ(orders_of_sums(net, rows), want) << net.name << " of " << rows << " rows of " << net.row[0];

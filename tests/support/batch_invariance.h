@@ -75,6 +75,70 @@ inline std::vector<RowNet> networks(DType dtype, Device device) {
   };
 }
 
+/// Where rows have several dimensions, where weights are computed with, and where rows are read in parts.
+inline std::vector<RowNet> other_networks(DType dtype, Device device) {
+  const auto weight = [&](std::vector<int64_t> sizes, uint64_t seed) {
+    return noise(sizes, dtype, seed, device);
+  };
+  const Tensor w = weight({128}, 1), m = weight({64, 128}, 2), h = weight({128, 128}, 3), c = weight({16}, 4);
+  const Tensor window = weight({6, 4, 3}, 5), each = weight({8, 1, 3, 3}, 6), gate = weight({256, 128}, 7);
+  return {
+      {"weights of norm 1", {128}, [=](const Tensor& x) { return linear(x, m / m.norm(2, {1}, true)); }},
+      {"softmax of weights", {128}, [=](const Tensor& x) { return softmax(x * softmax(w, 0), -1); }},
+      {"weights used twice",
+       {128},
+       [=](const Tensor& x) {
+         const Tensor u = w * 1.37;
+         return (x * u).sum(-1) + u.sum() + (x - u).var(-1);
+       }},
+      {"parts of rows",
+       {128},
+       [=](const Tensor& x) {
+         return softmax(cat({x, x.flip({1}), x.slice(1, 3, 77)}, 1), 1);
+       }},
+      {"every other element",
+       {256},
+       [=](const Tensor& x) { return x.slice(1, 0, 256, 2).sum(-1) + x.slice(1, 1, 256, 3).mean(-1); }},
+      {"gated",
+       {128},
+       [=](const Tensor& x) {
+         const Tensor y = linear(x, gate);
+         return (silu(y.slice(1, 0, 128)) * y.slice(1, 128, 256)).matmul(h);
+       }},
+      {"causal attention",
+       {4, 10, 16},
+       [=](const Tensor& x) { return scaled_dot_product_attention(x, x * 1.1, x + 1, {}, 0.0, true); }},
+      {"heads",
+       {12, 64},
+       [=](const Tensor& x) {
+         const Tensor q = x.reshape({x.size(0), 12, 4, 16}).transpose(1, 2);
+         return softmax(q.matmul(q.transpose(2, 3)), -1)
+             .matmul(q)
+             .transpose(1, 2)
+             .reshape({x.size(0), 12, 64});
+       }},
+      {"means of two dimensions",
+       {9, 11, 5},
+       [=](const Tensor& x) {
+         return x.mean({1, 3}) + x.sum({2, 3}).mean({1}, true);
+       }},
+      {"variances of images",
+       {9, 11, 5},
+       [=](const Tensor& x) {
+         return x.var({1, 2, 3});
+       }},
+      {"group_norm", {16, 6, 7}, [=](const Tensor& x) { return group_norm(x, 4, c, c); }},
+      {"conv1d", {4, 37}, [=](const Tensor& x) { return conv1d(x, window).mean({-1}); }},
+      {"convolution of each channel",
+       {8, 9, 9},
+       [=](const Tensor& x) { return conv2d(x, each, {}, 1, 1, 1, 8); }},
+      {"pooling", {8, 12, 12}, [=](const Tensor& x) { return avg_pool2d(x, 3) + max_pool2d(x, 3); }},
+      {"scans", {300}, [=](const Tensor& x) { return logcumsumexp(x, 1) + x.cumsum(1) / x.sum(1, true); }},
+      {"scans of columns", {40, 12}, [=](const Tensor& x) { return x.cumsum(1).sum(-1); }},
+      {"matrix and vector", {40, 128}, [=](const Tensor& x) { return x.matmul(w); }},
+  };
+}
+
 inline bool same_bits(const Tensor& a, const Tensor& b) {
   const Tensor x = a.cpu().contiguous(), y = b.cpu().contiguous();
   return x.dtype() == y.dtype() && x.sizes() == y.sizes() &&
