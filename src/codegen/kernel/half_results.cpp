@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "codegen/kernel/rewrite.h"
+
 namespace stax::codegen {
 namespace {
 
@@ -125,24 +127,12 @@ void rewrite_sums(FlatGroup& flat, const std::vector<bool>& relaxed) {
     for (ValueId a : inst.args) ++uses[a];
     for (ValueId a : inst.indirect) ++uses[a];
   }
-  BodyBuilder builder;
-  std::vector<ValueId> moved(flat.body.size(), -1);
-  std::vector<int32_t> node;
-  for (size_t i = 0; i < flat.body.size(); ++i) {
-    Inst inst = flat.body[i];
-    const ValueId f = relaxed[i] ? centred_function(flat.body, uses, inst) : -1;
-    if (f >= 0) {
-      moved[i] = without_cancellation(builder, flat.body[f].op, moved[flat.body[f].args[0]]);
-    } else {
-      for (ValueId& a : inst.args) a = moved[a];
-      for (ValueId& a : inst.indirect) a = moved[a];
-      moved[i] = builder.add(std::move(inst));
-    }
-    node.resize(builder.body().size(), -1);
-    node[static_cast<size_t>(moved[i])] = std::max(node[static_cast<size_t>(moved[i])], flat.node[i]);
-  }
-  flat.body = builder.take();
-  flat.node = std::move(node);
+  const Body& body = flat.body;  // stays until the new one is whole
+  rewrite(flat, [&](BodyBuilder& builder, ValueId id, Inst inst, const std::vector<ValueId>& moved) {
+    const ValueId f = relaxed[id] ? centred_function(body, uses, body[id]) : -1;
+    return f >= 0 ? without_cancellation(builder, body[f].op, moved[body[f].args[0]])
+                  : builder.add(std::move(inst));
+  });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "codegen/kernel/rewrite.h"
 #include "loops/exponentials.h"
 
 namespace stax::codegen {
@@ -53,27 +54,13 @@ void merge_softmax(FlatGroup& flat) {
     of_maximum.emplace(pair->maximum, pair->sum);
   }
   if (of_sum.empty()) return;
-  BodyBuilder builder;
-  std::vector<ValueId> moved(flat.body.size(), -1);
-  std::vector<int32_t> node;
-  for (size_t i = 0; i < flat.body.size(); ++i) {
-    const auto id = static_cast<ValueId>(i);
-    Inst inst = flat.body[i];
-    for (ValueId& a : inst.args) a = moved[a];
-    for (ValueId& a : inst.indirect) a = moved[a];
-    if (of_maximum.contains(id)) {
-      moved[i] = builder.reduce(OpCode::reduce_softmax, inst.dtype, inst.args);
-    } else if (const auto sum = of_sum.find(id); sum != of_sum.end()) {
-      const ValueId m = moved[sum->second.maximum];
-      moved[i] = sum_as_it_was(builder, sum->second, m, builder.result(m, 1, inst.dtype));
-    } else {
-      moved[i] = builder.add(std::move(inst));
-    }
-    node.resize(builder.body().size(), -1);
-    node[static_cast<size_t>(moved[i])] = std::max(node[static_cast<size_t>(moved[i])], flat.node[i]);
-  }
-  flat.body = builder.take();
-  flat.node = std::move(node);
+  rewrite(flat, [&](BodyBuilder& builder, ValueId id, Inst inst, const std::vector<ValueId>& moved) {
+    if (of_maximum.contains(id)) return builder.reduce(OpCode::reduce_softmax, inst.dtype, inst.args);
+    const auto sum = of_sum.find(id);
+    if (sum == of_sum.end()) return builder.add(std::move(inst));
+    const ValueId m = moved[sum->second.maximum];
+    return sum_as_it_was(builder, sum->second, m, builder.result(m, 1, inst.dtype));
+  });
 }
 
 }  // namespace stax::codegen
