@@ -31,11 +31,9 @@ std::vector<codegen::LaunchConfig> configurations(const codegen::TileKernel& ker
   std::vector<codegen::LaunchConfig> out = tuning::candidates(kernel);
   const tuning::ConfigSpace space(kernel);
   std::mt19937_64 random(7);
-  int64_t fixed = 1;
-  for (const codegen::TileAxis& axis : kernel.axes) fixed *= std::max<int64_t>(axis.block, 1);
   for (size_t k = 0; k < drawn();) {
     codegen::LaunchConfig config = space.draw(random);
-    int64_t elements = fixed;
+    int64_t elements = 1;
     for (const auto& [name, size] : config.blocks) elements *= size;
     for (const codegen::TileAxis& axis : kernel.axes) elements *= std::max<int64_t>(axis.block, 1);
     if (elements > kMostElements) continue;
