@@ -205,10 +205,23 @@ void InvariantProduct::multiply(const TensorView& a, const TensorView& b, const 
 }
 
 bool InvariantProduct::multiplied(const Staged& a, const Staged& b, const Staged& result) const {
-  const Ready& one = ready(problem_of(a.lines(), b.lines(), result.lines()));
-  if (!one.answer) return false;
-  one.product->run({a.lines().view().data, b.lines().view().data, nullptr, result.lines().view().data},
-                   *one.answer);
+  ProductProblem problem = problem_of(a.lines(), b.lines(), result.lines());
+  const int64_t batch = problem.batch;
+  const Ready* one = &ready(problem);
+  int64_t calls = 1;
+  if (!one->answer && batch > 1) {  // one matrix after another
+    problem.batch = 1;
+    for (LibraryMatrix* m : {&problem.first, &problem.second, &problem.result}) m->batch_stride = 0;
+    one = &ready(problem);
+    calls = batch;
+  }
+  if (!one->answer) return false;
+  const auto matrix = [](const Staged& staged, int64_t i) {
+    const TensorView& view = staged.lines().view();
+    return static_cast<std::byte*>(view.data) + i * view.strides[0] * itemsize(view.dtype);
+  };
+  for (int64_t i = 0; i < calls; ++i)
+    one->product->run({matrix(a, i), matrix(b, i), nullptr, matrix(result, i)}, *one->answer);
   result.finish();
   return true;
 }

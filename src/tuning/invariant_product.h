@@ -16,8 +16,9 @@ namespace stax::tuning {
 /// algorithm for a length of these sums, a pair of dtypes and a way in which the operands lie: the library's
 /// first answer for a square result, among those that add up in one piece and use no workspace. Operands that
 /// lie less regularly than that algorithm was chosen for (addresses or lines that are no multiples of 16
-/// bytes) are copied. What the library refuses to do with it for a shape is done for multiples of 16 rows and
-/// columns, and what it refuses for these in blocks of that square. Thread-safe.
+/// bytes) are copied. What the library refuses to do with it for a batch is done matrix by matrix, what it
+/// refuses for a shape for multiples of 16 rows and columns, and what it refuses for these in blocks of that
+/// square. Thread-safe.
 class InvariantProduct {
  public:
   InvariantProduct(int32_t device, const kernels::ProductOptions& options)

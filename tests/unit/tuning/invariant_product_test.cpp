@@ -119,6 +119,23 @@ TEST_F(InvariantProductTest, WhatTheLibraryRefusesAgainIsDoneInSquares) {
   }
 }
 
+TEST_F(InvariantProductTest, ABatchThatTheLibraryRefusesIsDoneMatrixByMatrix) {
+  const InvariantProduct product(0, {});
+  fake_cublas_lt::fail("cublasLtMatmulAlgoCheck", 15);
+  const TensorView a = matrix(6, 8), b = matrix(16, 4), c = matrix(6, 4);
+  product.run({a.data, DType::float32, {2, 3, 8}, {24, 8, 1}},
+              {b.data, DType::float32, {2, 8, 4}, {32, 4, 1}},
+              {c.data, DType::float32, {2, 3, 4}, {12, 4, 1}});
+  ASSERT_EQ(fake_cublas_lt::products().size(), 2u);
+  EXPECT_EQ(fake_cublas_lt::products()[1].batch, 1);
+  EXPECT_EQ(fake_cublas_lt::products()[1].columns, 3u);
+  for (const int64_t i : {1, 4}) {
+    float sum = 0;
+    for (int64_t k = 0; k < 8; ++k) sum += at(a, i, k) * at(b, i / 3 * 8 + k, 2);
+    EXPECT_EQ(at(c, i, 2), sum);
+  }
+}
+
 TEST_F(InvariantProductTest, BatchesAreOneCall) {
   const InvariantProduct product(0, {});
   const TensorView a = matrix(6, 8), b = matrix(16, 4), c = matrix(6, 4);
