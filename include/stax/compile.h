@@ -51,10 +51,6 @@ struct CompileOptions {
   /// How products of float32 matrices on a GPU may be computed: "highest" takes the operands as they are,
   /// "high" and "medium" let their mantissas be rounded to 10 bits (TF32), which is several times as fast.
   std::string matmul_precision = "highest";
-  /// Whether relu of a product of matrices on a GPU is NaN where the product is, as everywhere else. With
-  /// false it may be 0 there: then NVIDIA's library, some of whose algorithms make 0 of NaN, may compute it
-  /// with the product, where that is faster.
-  bool relu_keeps_nan = true;
   /// The results of a row do not depend on how many rows there are, bit by bit: all that a reduction, a
   /// product or a convolution adds up is added in an order that is fixed by the length of its rows alone, at
   /// the price of speed. See docs/semantics.md for what counts as a row.

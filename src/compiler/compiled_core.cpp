@@ -373,7 +373,6 @@ struct CompiledCore::State {
     compiler::PipelineOptions out{compiler::Backend::native, options.strict_native};
     out.tuning = options.tuning;
     out.tf32 = options.matmul_precision != "highest";
-    out.relu_keeps_nan = options.relu_keeps_nan;
     out.batch_invariant = options.batch_invariant;
     return out;
   }

@@ -129,8 +129,7 @@ Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& opti
                         : options.target;
   // Whether a library does what follows a product depends on the number of rows.
   const bool fuses_products = gpu && !options.batch_invariant;
-  const graph::PassContext context{ops::table(), env, evaluate_constants, fuses_products,
-                                   options.relu_keeps_nan};
+  const graph::PassContext context{ops::table(), env, evaluate_constants, fuses_products};
   stages.graph = graph::run_passes(context, std::move(graph));
   if (log::enabled(Channel::graph)) log::write(Channel::graph, "\n" + stages.graph.str());
   const schedule::Target lowered_for =

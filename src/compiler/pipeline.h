@@ -39,8 +39,6 @@ struct PipelineOptions {
   /// Whether products of float32 matrices on a GPU may round their operands, by
   /// CompileOptions::matmul_precision.
   bool tf32 = false;
-  /// As CompileOptions::relu_keeps_nan.
-  bool relu_keeps_nan = true;
   /// CompileOptions::batch_invariant.
   bool batch_invariant = false;
 };

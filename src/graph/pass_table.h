@@ -22,7 +22,6 @@ struct PassContext {
   ShapeEnv& env;
   ConstantEvaluator evaluate = nullptr;  // without one, constants are not folded
   bool fuses_products = false;           // there is a library that computes what follows a product with it
-  bool relu_keeps_nan = true;            // which such a library's need not
 };
 
 struct Pass {

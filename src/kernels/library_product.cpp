@@ -1,11 +1,15 @@
 #include "kernels/library_product.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
 #include <limits>
 #include <mutex>
 
 #include "device/cuda_allocator.h"
 #include "support/check.h"
+#include "support/half.h"
 
 namespace stax::kernels {
 
@@ -143,6 +147,18 @@ class Workspace {
   void* data_ = nullptr;
 };
 
+/// Of an element in host memory.
+bool is_nan(const std::byte* element, DType dtype) {
+  const auto as = [&]<class T>(T value) {
+    std::memcpy(&value, element, sizeof value);
+    return value;
+  };
+  if (dtype == DType::float64) return std::isnan(as(double{}));
+  if (dtype == DType::float32) return std::isnan(as(float{}));
+  const uint16_t bits = as(uint16_t{});
+  return std::isnan(dtype == DType::float16 ? float16_to_float(bits) : bfloat16_to_float(bits));
+}
+
 }  // namespace
 
 bool library_multiplies(DType dtype) {
@@ -278,31 +294,45 @@ std::optional<CublasLtAnswer> LibraryProduct::check(const CublasLtAlgorithm& alg
   return answer;
 }
 
-void LibraryProduct::multiply(const ProductOperands& o, const CublasLtAnswer& answer, void* workspace) const {
-  constexpr float kOne = 1, kZero = 0;
-  constexpr double kWideOne = 1, kWideZero = 0;
+void LibraryProduct::multiply(const ProductOperands& o, const CublasLtAnswer& answer, double factor,
+                              void* workspace) const {
+  constexpr float kZero = 0;
+  constexpr double kWideZero = 0;
+  const auto narrow = static_cast<float>(factor);
   const bool wide = problem_.dtype == DType::float64;
-  const void* one = wide ? static_cast<const void*>(&kWideOne) : &kOne;
+  const void* scale = wide ? static_cast<const void*>(&factor) : &narrow;
   const void* zero = wide ? static_cast<const void*>(&kWideZero) : &kZero;
   const State& s = *state_;
   const void *first = problem_.swapped ? o.b : o.a, *second = problem_.swapped ? o.a : o.b;
-  STAX_CUBLAS_LT(cublasLtMatmul, handle_, s.operation.handle, one, first, s.first.handle, second,
+  STAX_CUBLAS_LT(cublasLtMatmul, handle_, s.operation.handle, scale, first, s.first.handle, second,
                  s.second.handle, zero, o.result, s.result.handle, o.result, s.result.handle,
                  &answer.algorithm, workspace, answer.workspace_bytes,
                  device::current_cuda_stream(device_).handle);
 }
 
-void LibraryProduct::run(const ProductOperands& operands, const CublasLtAnswer& answer) const {
+void LibraryProduct::multiply(const ProductOperands& operands, const CublasLtAnswer& answer,
+                              double factor) const {
   device::use_cuda_device(device_);
   const Workspace workspace(device_, answer.workspace_bytes);
-  if (!problem_.bias) return multiply(operands, answer, workspace.data());
+  if (!problem_.bias) return multiply(operands, answer, factor, workspace.data());
   State& s = *state_;
   const std::lock_guard lock(s.bias_mutex);
   if (s.bias != operands.bias) {
     set_attribute(s.operation.handle, kBiasPointer, operands.bias);
     s.bias = operands.bias;
   }
-  multiply(operands, answer, workspace.data());
+  multiply(operands, answer, factor, workspace.data());
+}
+
+void LibraryProduct::run(const ProductOperands& operands, const CublasLtAnswer& answer) const {
+  multiply(operands, answer, 1);
+}
+
+bool LibraryProduct::keeps_nan(const ProductOperands& operands, const CublasLtAnswer& answer) const {
+  multiply(operands, answer, std::numeric_limits<double>::quiet_NaN());
+  std::array<std::byte, 8> first{};
+  device::copy_to_host(first.data(), operands.result, itemsize(problem_.result_dtype), device_);
+  return is_nan(first.data(), problem_.result_dtype);
 }
 
 }  // namespace stax::kernels

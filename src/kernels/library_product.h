@@ -89,10 +89,15 @@ class LibraryProduct {
   /// Puts the product into the device's current stream; workspace comes from the device's allocator.
   /// RuntimeError where the library refuses.
   void run(const ProductOperands& operands, const CublasLtAnswer& answer) const;
+  /// Whether what the algorithm makes of NaN is NaN: some do relu by comparisons, and make it 0. Multiplies
+  /// by NaN, into the result, and waits for the device.
+  bool keeps_nan(const ProductOperands& operands, const CublasLtAnswer& answer) const;
 
  private:
   struct State;
-  void multiply(const ProductOperands& operands, const CublasLtAnswer& answer, void* workspace) const;
+  void multiply(const ProductOperands& operands, const CublasLtAnswer& answer, double factor) const;
+  void multiply(const ProductOperands& operands, const CublasLtAnswer& answer, double factor,
+                void* workspace) const;
 
   ProductProblem problem_;
   int32_t device_;

@@ -175,26 +175,17 @@ Json TunedProduct::facts_of(const ProductProblem& problem) const {
 }
 
 TunedProduct::Way TunedProduct::choose(const ProductProblem& problem, const ProductOperands& operands) const {
-  const bool kernels = takes_kernel(problem);
   const bool measures = options_.strategy != "none";
   if (measures) {
     if (auto way = recorded(problem)) return *way;
   }
-  const auto likeliest = [&] {
-    try {
-      return by_library(problem, 1)[0];
-    } catch (const RuntimeError&) {
-      if (!kernels) throw;
-      return with_kernel(problem, 1)[0];
-    }
-  };
-  if (!measures || (options_.changes && all_.size() > 1)) return likeliest();
+  if (!measures || (options_.changes && all_.size() > 1)) return likeliest(problem, operands);
   std::optional<Way> found;
   try {
     found = measured(problem, operands);
   } catch (const device::OutOfDeviceMemory& error) {
     log::print(log::Channel::autotune, "product {} is not measured: {}", problem.str(), error.what());
-    return likeliest();
+    return likeliest(problem, operands);
   }
   const Way& best = *found;
   Json record = Json::object();
@@ -202,6 +193,25 @@ TunedProduct::Way TunedProduct::choose(const ProductProblem& problem, const Prod
   record.set("kernel", best.after != nullptr);
   records_.put(facts_of(problem), record);
   return best;
+}
+
+bool TunedProduct::allowed(const Way& way, const ProductOperands& operands) const {
+  return way.product->problem().activation != Activation::relu ||
+         way.product->keeps_nan(operands, way.answer);
+}
+
+TunedProduct::Way TunedProduct::likeliest(const ProductProblem& problem,
+                                          const ProductOperands& operands) const {
+  const bool kernels = takes_kernel(problem);
+  try {
+    for (Way& way : by_library(problem, kernels ? 1 : kMeasured))
+      if (allowed(way, operands)) return std::move(way);
+    STAX_RUNTIME_CHECK(kernels, "in all of cuBLASLt's answers to the product {} relu makes 0 of NaN",
+                       problem.str());
+  } catch (const RuntimeError&) {
+    if (!kernels) throw;
+  }
+  return with_kernel(problem, 1)[0];
 }
 
 std::optional<TunedProduct::Way> TunedProduct::recorded(const ProductProblem& problem) const {
@@ -225,7 +235,7 @@ TunedProduct::Way TunedProduct::measured(const ProductProblem& problem,
     if (!kernels) throw;
   }
   if (kernels) std::ranges::move(with_kernel(problem, kMeasured), std::back_inserter(ways));
-  if (ways.size() == 1) return ways[0];
+  if (ways.size() == 1 && allowed(ways[0], operands)) return ways[0];
   ColdTimer timer(device_);
   const Way* best = nullptr;
   double least = 0;
@@ -233,10 +243,14 @@ TunedProduct::Way TunedProduct::measured(const ProductProblem& problem,
   for (const Way& way : ways) {
     std::string outcome;
     try {
-      const double seconds = timer.seconds(
-          kRepeats, [] {}, [&] { way.run(operands); });
-      outcome = fmt::format("{:.4f} ms", 1e3 * seconds);
-      if (best == nullptr || seconds < least) best = &way, least = seconds;
+      if (allowed(way, operands)) {
+        const double seconds = timer.seconds(
+            kRepeats, [] {}, [&] { way.run(operands); });
+        outcome = fmt::format("{:.4f} ms", 1e3 * seconds);
+        if (best == nullptr || seconds < least) best = &way, least = seconds;
+      } else {
+        outcome = "makes 0 of NaN";
+      }
     } catch (const RuntimeError& error) {
       outcome = error.what();
     }

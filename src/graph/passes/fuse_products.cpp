@@ -37,7 +37,7 @@ struct Chain {
 class Follower {
  public:
   Follower(const PassContext& context, const Graph& graph)
-      : context_(context), env_(context.env), graph_(graph), readers_(graph.nodes.size()) {
+      : env_(context.env), graph_(graph), readers_(graph.nodes.size()) {
     uses_ = count_uses(graph);
     for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
       for (const auto& argument : graph.nodes[id].args)
@@ -75,11 +75,8 @@ class Follower {
     if (is_call(next, "to.dtype")) return take_rounding(next.results[0].dtype);
     if (chain_.activation != Activation::none) return false;
     if (is_call(next, "add.Tensor")) return take_bias(next, at);
-    const Activation activation = activation_of(next);
-    // Some of the library's algorithms make 0 of NaN (seen with cuBLASLt 13.1 on an H200).
-    if (activation == Activation::relu && context_.relu_keeps_nan) return false;
-    chain_.activation = activation;
-    return activation != Activation::none;
+    chain_.activation = activation_of(next);
+    return chain_.activation != Activation::none;
   }
 
   /// A float32 result of half operands that becomes a half.
@@ -129,7 +126,6 @@ class Follower {
     return bias == chain_.dtype || (is_half(bias) && chain_.dtype == DType::float32);
   }
 
-  const PassContext& context_;
   ShapeEnv& env_;
   const Graph& graph_;
   std::vector<int32_t> uses_;

@@ -157,15 +157,15 @@ struct Reader {
   }
 };
 
-double activate(double x, const Operation& op) {
-  if (op.has(CublasEpilogue::relu)) return x > 0 ? x : 0;  // 0 for NaN, as the library
+double activate(double x, const Operation& op, bool relu_keeps_nan) {
+  if (op.has(CublasEpilogue::relu)) return x > 0 || (relu_keeps_nan && std::isnan(x)) ? x : 0;
   if (op.has(CublasEpilogue::gelu))
     return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
   return x;
 }
 
 void multiply(const Operation& op, double alpha, const Reader& a, const Reader& b, std::byte* d,
-              const Layout& to, uint64_t inner) {
+              const Layout& to, uint64_t inner, bool relu_keeps_nan) {
   for (uint64_t column = 0; column < to.columns; ++column) {
     for (uint64_t row = 0; row < to.rows; ++row) {
       double sum = 0;
@@ -176,7 +176,7 @@ void multiply(const Operation& op, double alpha, const Reader& a, const Reader& 
       sum *= alpha;
       if (op.has(CublasEpilogue::bias)) sum += load(op.bias + row * width(op.bias_type), op.bias_type);
       const uint64_t place = row + column * static_cast<uint64_t>(to.leading);
-      store(d + place * width(to.type), to.type, activate(sum, op));
+      store(d + place * width(to.type), to.type, activate(sum, op, relu_keeps_nan));
     }
   }
 }
@@ -326,7 +326,7 @@ EXPORTED CublasStatus cublasLtMatmul(CublasLtHandle, CublasLtOperation operation
   for (int32_t k = 0; k < to.batch; ++k) {
     multiply(op, scale, {place(static_cast<const std::byte*>(a), first, k), first, op.turns_a()},
              {place(static_cast<const std::byte*>(b), second, k), second, op.turns_b()},
-             place(static_cast<std::byte*>(d), to, k), to, inner);
+             place(static_cast<std::byte*>(d), to, k), to, inner, answer.relu_keeps_nan);
   }
   return CublasStatus::success;
 }

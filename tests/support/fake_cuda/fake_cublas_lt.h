@@ -31,6 +31,7 @@ FAKE_CUDA_API void reset();
 struct Answer {
   uint64_t workspace_bytes = 0;
   float milliseconds = 0.5f;
+  bool relu_keeps_nan = false;  // as that of some of the library's algorithms, or 0 of NaN, as others make
 };
 /// Those of the heuristic; at first four without workspace.
 FAKE_CUDA_API void answers(std::vector<Answer> answers);

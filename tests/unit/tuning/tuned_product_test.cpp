@@ -166,6 +166,63 @@ TEST_F(TunedProductTest, AKernelAfterTheProductIsACandidate) {
   }
 }
 
+/// The relu of the elements.
+class ReluEpilogue final : public ProductEpilogue {
+ public:
+  explicit ReluEpilogue(int64_t count) : count_(count) {}
+  void run(void* result, const void*) const override {
+    fake_cuda::advance(4);
+    auto* const to = static_cast<float*>(result);
+    for (int64_t k = 0; k < count_; ++k) to[k] = to[k] <= 0 ? 0 : to[k];
+  }
+
+ private:
+  int64_t count_;
+};
+
+TunedProductOptions with_relu(const std::string& strategy) {
+  TunedProductOptions options{.strategy = strategy};
+  options.product.activation = kernels::Activation::relu;
+  options.make_epilogue = [](const EpilogueShape& shape) {
+    return std::make_shared<ReluEpilogue>(shape.rows * shape.columns);
+  };
+  return options;
+}
+
+// The first answer makes 0 of NaN, the second, which takes longer, does not.
+TEST_F(TunedProductTest, AReluThatMakesZeroOfNaNIsNotTaken) {
+  constexpr auto kRelu = kernels::CublasEpilogue::relu, kNone = kernels::CublasEpilogue::none;
+  const struct {
+    const char* strategy;
+    float second;  // milliseconds
+    int32_t algorithm;
+    kernels::CublasEpilogue epilogue;
+  } cases[] = {{"none", 12, 0, kNone}, {"candidates", 12, 1, kRelu}, {"candidates", 16, 0, kNone}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(fmt::format("{} {}", c.strategy, c.second));
+    fake_cublas_lt::reset();
+    fake_cublas_lt::answers({{0, 10}, {0, c.second, true}});
+    const runtime::CodeCache cache(fmt::format("{}/{}", folder_.path(), c.second));
+    for (const bool again : {false, true}) {
+      const TunedProduct product(cache, 0, with_relu(c.strategy));
+      EXPECT_EQ(run(product), 4);
+      ASSERT_FALSE(fake_cublas_lt::products().empty()) << again;
+      EXPECT_EQ(fake_cublas_lt::products().back().algorithm, c.algorithm) << again;
+      EXPECT_EQ(fake_cublas_lt::products().back().epilogue, c.epilogue) << again;
+    }
+  }
+}
+
+TEST_F(TunedProductTest, WithoutAKernelAnotherAnswerKeepsNaN) {
+  fake_cublas_lt::answers({{0, 10}, {0, 12, true}});
+  TunedProductOptions options = with_relu("none");
+  options.make_epilogue = nullptr;
+  EXPECT_EQ(run(TunedProduct(cache_, 0, options)), 4);
+  EXPECT_EQ(fake_cublas_lt::products().back().algorithm, 1);
+  fake_cublas_lt::answers({{0, 10}});
+  EXPECT_THROW(run(TunedProduct(cache_, 0, options)), RuntimeError);
+}
+
 TEST_F(TunedProductTest, AKernelDoesWhatTheLibraryDoesNotHave) {
   fake_cublas_lt::fail("cublasLtMatmulAlgoGetHeuristic", 15);
   TunedProductOptions options;
