@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "bench/gpu_time.h"
+#include "stax/stax.h"
 
 namespace {
 

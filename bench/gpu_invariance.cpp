@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "bench/gpu_time.h"
+#include "stax/stax.h"
 
 namespace {
 
