@@ -233,7 +233,9 @@ Vars group_norm(Builder& b, const VarArgs& a) {
   STAX_CHECK(groups > 0 && b.env().expect(eq(mod(x.size(1), groups), 0)),
              "group_norm: {} channels do not divide into {} groups", x.size(1).str(), groups);
   const Var wide = widen(b, x);
-  const Expr inner = floor_div(x.numel(), max(x.size(0) * groups, 1));
+  // Not from the number of elements: for one image the division would say less of its length than for more.
+  Expr inner = floor_div(x.size(1), groups);
+  for (int64_t d = 2; d < x.dim(); ++d) inner *= x.size(d);
   const Var grouped = b.call("reshape", {wide, Exprs{x.size(0), groups, inner}});
   const Vars moments = b.call_all("var_mean.correction", {grouped, Exprs{-1}, 0, true});
   Var y = (grouped - moments[1]) * b.call("rsqrt", {moments[0] + num(a[4].floating())});

@@ -71,6 +71,7 @@ inline std::vector<RowNet> networks(DType dtype, Device device) {
        }},
       {"means of columns", {40, 24}, [=](const Tensor& x) { return (x * x).mean(1); }},
       {"conv2d", {3, 9, 11}, [=](const Tensor& x) { return relu(conv2d(x, image, {}, 1, 1)).sum(-1); }},
+      {"norm of a convolution", {3, 9, 11}, [=](const Tensor& x) { return group_norm(conv2d(x, image), 8); }},
       {"conv_transpose2d", {8, 5, 5}, [=](const Tensor& x) { return conv_transpose2d(x, back, {}, 2); }},
   };
 }
