@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <optional>
 
 #include "compiler/linear_size.h"
 #include "support/check.h"
+#include "support/environment.h"
 
 namespace stax::compiler {
 
 bool checks(std::string_view what) {
-  const char* named = std::getenv("STAX_CHECK");
-  return named != nullptr && std::string_view(named).find(what) != std::string_view::npos;
+  static constexpr std::string_view kChecks[] = {"retrace", "decisions"};
+  static const std::vector<std::string_view> named = environment_words("STAX_CHECK", kChecks);
+  return std::ranges::find(named, what) != named.end();
 }
 
 DecisionCheck::DecisionCheck(const capture::Captured& captured, std::span<const StridedImpl* const> tensors,

@@ -1,13 +1,13 @@
 #include "compiler/pipeline_gpu.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "compiler/pipeline.h"
 #include "compiler/product_calls.h"
 #include "device/cuda_allocator.h"
 #include "device/cuda_device.h"
 #include "runtime/triton_interpreter.h"
+#include "support/environment.h"
 #include "support/progress.h"
 #include "tuning/launch_config.h"
 #include "tuning/tuned_kernel.h"
@@ -105,8 +105,7 @@ void compile_first(const Stages& stages, std::span<const std::shared_ptr<tuning:
 runtime::TritonCompiler& triton_compiler() {
   static runtime::TritonCompiler compiler([] {
     runtime::TritonCompilerOptions options;
-    if (const char* workers = std::getenv("STAX_TRITON_WORKERS"))
-      options.workers = std::max(0, std::atoi(workers));
+    if (const auto workers = environment_count("STAX_TRITON_WORKERS", 1024)) options.workers = *workers;
     return options;
   }());
   return compiler;

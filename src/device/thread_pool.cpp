@@ -7,14 +7,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "device/cpu_info.h"
+#include "support/environment.h"
 
 namespace stax::device {
 
@@ -185,9 +186,8 @@ ThreadPool::~ThreadPool() {
 ThreadPool& ThreadPool::global() {
   // Never destroyed: its threads may outlive the program's static objects.
   static ThreadPool* const pool = [] {
-    const char* variable = std::getenv("STAX_NUM_THREADS");
-    const int wanted = variable != nullptr ? std::atoi(variable) : 0;
-    return new ThreadPool(wanted > 0 ? std::min(wanted, 4096) : available_processors());
+    const std::optional<int32_t> wanted = environment_count("STAX_NUM_THREADS", 4096);
+    return new ThreadPool(wanted ? *wanted : available_processors());
   }();
   // The threads do not exist in a child process, and its copy of their team may be in any state: it is left
   // alone.
