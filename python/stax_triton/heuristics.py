@@ -28,6 +28,13 @@ class Kernel:
     grid: str
     reduction_hint: ReductionHint = ReductionHint.DEFAULT
     tile_hint: TileHint = TileHint.DEFAULT
+    # What a launch with the sizes of the example needs beside; absent where none is made (standalone.py).
+    elements: dict = None
+    numels: dict = None
+    symbols: dict = dataclasses.field(default_factory=dict)
+    scalars: dict = dataclasses.field(default_factory=dict)
+    config: dict = None
+    wide: bool = False
 
     @property
     def name(self):

@@ -239,10 +239,7 @@ std::string stage_text(const Stages& stages, std::string_view stage) {
     return text;
   }
   const bool cpu = stages.gpu_kernels.empty();
-  if (stage == "triton" && !cpu) {
-    for (const GpuKernel& kernel : stages.gpu_kernels) text += kernel.sources.plain + "\n\n";
-    return text;
-  }
+  if (stage == "triton" && !cpu) return standalone_file(stages.gpu_kernels);
   if (stage == "cpp" && cpu) {
     for (const std::string& source : stages.sources) text += source;
     return text;

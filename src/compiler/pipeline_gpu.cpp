@@ -1,5 +1,7 @@
 #include "compiler/pipeline_gpu.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "compiler/pipeline.h"
@@ -55,6 +57,42 @@ bool fits_likely_sizes(const codegen::KernelInfo& info, const Sizes& sizes) {
   return std::ranges::all_of(info.when, [&](const Condition& c) {
     return holds(c.relation, sizes.likely(c.left), sizes.likely(c.right));
   });
+}
+
+/// From the first to the last element, in the example.
+int64_t likely_elements(const loops::Buffer& buffer, const Sizes& sizes) {
+  int64_t last = 0;
+  for (size_t d = 0; d < buffer.sizes.size(); ++d) {
+    const int64_t size = sizes.likely(buffer.sizes[d]);
+    if (size == 0) return 0;
+    last += (size - 1) * sizes.likely(buffer.strides[d]);
+  }
+  return last + 1;
+}
+
+/// What a launch with the sizes of the example needs beside the kernel's text, as standalone.py reads it.
+std::string launch_facts(const codegen::TileKernel& kernel, const loops::Program& program,
+                         const Sizes& sizes) {
+  std::vector<std::string> elements, numels, symbols, scalars, config;
+  for (const codegen::TilePointer& p : kernel.pointers)
+    elements.push_back(fmt::format("'{}': {}", p.name,
+                                   likely_elements(program.buffers[static_cast<size_t>(p.buffer)], sizes)));
+  for (const codegen::TileAxis& axis : kernel.axes)
+    numels.push_back(fmt::format("'{}': {}", codegen::facts_of(axis.kind).prefix, sizes.likely(axis.numel)));
+  for (size_t k = 0; k < kernel.symbols.size(); ++k)
+    symbols.push_back(fmt::format("'ks{}': {}", k, sizes.likely(Expr(kernel.symbols[k]))));
+  for (size_t k = 0; k < kernel.scalars.size(); ++k)
+    scalars.push_back(fmt::format("'scalar{}': {}", k, is_floating_point(kernel.scalars[k]) ? "0.5" : "1"));
+  const codegen::LaunchConfig launch = tuning::default_config(kernel);
+  for (const auto& [name, size] : launch.blocks) config.push_back(fmt::format("'{}': {}", name, size));
+  config.push_back(fmt::format("'num_warps': {}", launch.warps));
+  config.push_back(fmt::format("'num_stages': {}", launch.stages));
+  std::string text =
+      fmt::format(", elements={{{}}}, numels={{{}}}", fmt::join(elements, ", "), fmt::join(numels, ", "));
+  if (!symbols.empty()) text += fmt::format(", symbols={{{}}}", fmt::join(symbols, ", "));
+  if (!scalars.empty()) text += fmt::format(", scalars={{{}}}", fmt::join(scalars, ", "));
+  if (kernel.wide_index) text += ", wide=True";
+  return text + fmt::format(", config={{{}}}", fmt::join(config, ", "));
 }
 
 runtime::TritonInterpreter& interpreter() {
@@ -122,18 +160,34 @@ std::vector<GpuKernel> make_gpu_kernels(const loops::Program& program, const sch
     bool found = false;  // the form that the example's sizes take
     for (codegen::TileKernel& tile :
          codegen::make_tile_kernels(program, group, target, number, sizes, most)) {
-      GpuKernel kernel{std::move(tile), {}, {}, {}};
+      GpuKernel kernel{std::move(tile), {}, {}, {}, {}};
       kernel.info = codegen::info_of(kernel.tile);
       kernel.sources = codegen::print_sources(kernel.tile);
       if (!kernel.info.when.empty()) --forms;
       const bool fits = fits_likely_sizes(kernel.info, sizes);
-      if (fits && !found && !is_empty(kernel.tile)) kernel.first = likely_launch(kernel.info, sizes);
+      if (fits && !found && !is_empty(kernel.tile)) {
+        kernel.first = likely_launch(kernel.info, sizes);
+        kernel.launch_facts = launch_facts(kernel.tile, program, sizes);
+      }
       found = found || fits;
       out.push_back(std::move(kernel));
     }
     ++number;
   }
   return out;
+}
+
+std::string standalone_file(std::span<const GpuKernel> kernels) {
+  std::string text;
+  std::vector<std::string_view> names;
+  for (const GpuKernel& kernel : kernels) {
+    text += codegen::print_triton(kernel.tile, false, kernel.launch_facts) + "\n\n";
+    names.push_back(kernel.tile.name);
+  }
+  return text + fmt::format(
+                    "if __name__ == \"__main__\":\n    from stax_triton import standalone\n\n"
+                    "    standalone.main({})\n",
+                    fmt::join(names, ", "));
 }
 
 std::vector<std::shared_ptr<tuning::TunedKernel>> kernels_on_gpu(const Stages& stages,

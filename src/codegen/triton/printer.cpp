@@ -52,7 +52,8 @@ std::string_view signature_type(DType dtype) {
 
 class TritonPrinter {
  public:
-  TritonPrinter(const TileKernel& kernel, bool folded) : kernel_(kernel), folded_(folded) {
+  TritonPrinter(const TileKernel& kernel, bool folded, std::string_view facts)
+      : kernel_(kernel), folded_(folded), facts_(facts) {
     for (const TileAxis& axis : kernel.axes)
       for (const TileVariable& v : axis.variables) {
         variables_[v.symbol] = v.name;
@@ -104,9 +105,9 @@ class TritonPrinter {
     for (size_t k = 0; k < kernel_.scalars.size(); ++k)
       types.push_back(
           fmt::format("'scalar{}': '{}'", k, is_floating_point(kernel_.scalars[k]) ? "fp64" : "i64"));
-    line("@triton_heuristics.{}(size_hints={{{}}}, {}signature={{{}}}, grid='Grid{}D')",
+    line("@triton_heuristics.{}(size_hints={{{}}}, {}signature={{{}}}, grid='Grid{}D'{})",
          kForms[static_cast<size_t>(kernel_.form)], fmt::join(hints, ", "), more, fmt::join(types, ", "),
-         kernel_.axes.size() - (reduction() != nullptr ? 1 : 0));
+         kernel_.axes.size() - (reduction() != nullptr ? 1 : 0), facts_);
     line("@triton.jit");
   }
 
@@ -616,6 +617,7 @@ class TritonPrinter {
 
   const TileKernel& kernel_;
   const bool folded_;
+  const std::string_view facts_;
   std::string out_;
   int depth_ = 0;
   bool in_edges_ = false;
@@ -627,13 +629,13 @@ class TritonPrinter {
 
 }  // namespace
 
-std::string print_triton(const TileKernel& kernel, bool folded) {
+std::string print_triton(const TileKernel& kernel, bool folded, std::string_view facts) {
   return fmt::format(
       "import triton\nimport triton.language as tl\n"
       "from stax_triton.runtime import ReductionHint, TileHint, libdevice, triton_helpers, "
       "triton_heuristics\n"
       "\n# {}\n{}",
-      kernel.origin, TritonPrinter(kernel, folded).run());
+      kernel.origin, TritonPrinter(kernel, folded, facts).run());
 }
 
 TritonSources print_sources(const TileKernel& kernel) {

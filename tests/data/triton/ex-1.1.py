@@ -3,7 +3,7 @@ import triton.language as tl
 from stax_triton.runtime import ReductionHint, TileHint, libdevice, triton_helpers, triton_heuristics
 
 # fused_sum_0
-@triton_heuristics.persistent_reduction(size_hints={'x': 64, 'r0_': 128}, reduction_hint=ReductionHint.INNER, signature={'in_ptr0': '*fp32', 'in_ptr1': '*fp32', 'out_ptr0': '*fp32'}, grid='Grid1D')
+@triton_heuristics.persistent_reduction(size_hints={'x': 64, 'r0_': 128}, reduction_hint=ReductionHint.INNER, signature={'in_ptr0': '*fp32', 'in_ptr1': '*fp32', 'out_ptr0': '*fp32'}, grid='Grid1D', elements={'in_ptr0': 8192, 'in_ptr1': 8192, 'out_ptr0': 64}, numels={'x': 64, 'r0_': 128}, config={'XBLOCK': 8, 'num_warps': 2, 'num_stages': 1})
 @triton.jit
 def triton_per_fused_0(in_ptr0, in_ptr1, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexpr):
     xnumel = 64
@@ -34,3 +34,7 @@ def triton_per_fused_0(in_ptr0, in_ptr1, out_ptr0, xnumel, r0_numel, XBLOCK : tl
     tl.store(out_ptr0 + (x0), tmp9, xmask)
 
 
+if __name__ == "__main__":
+    from stax_triton import standalone
+
+    standalone.main(triton_per_fused_0)

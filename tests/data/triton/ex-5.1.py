@@ -3,7 +3,7 @@ import triton.language as tl
 from stax_triton.runtime import ReductionHint, TileHint, libdevice, triton_helpers, triton_heuristics
 
 # fused_copy_0
-@triton_heuristics.pointwise(size_hints={'x': 2048}, signature={'in_ptr0': '*fp32', 'in_ptr1': '*fp32', 'out_ptr0': '*fp32'}, grid='Grid1D')
+@triton_heuristics.pointwise(size_hints={'x': 2048}, signature={'in_ptr0': '*fp32', 'in_ptr1': '*fp32', 'out_ptr0': '*fp32'}, grid='Grid1D', elements={'in_ptr0': 1, 'in_ptr1': 2048, 'out_ptr0': 2048}, numels={'x': 2048}, config={'XBLOCK': 1024, 'num_warps': 4, 'num_stages': 1})
 @triton.jit
 def triton_poi_fused_0(in_ptr0, in_ptr1, out_ptr0, xnumel, XBLOCK : tl.constexpr):
     xnumel = 2048
@@ -33,3 +33,7 @@ def triton_poi_fused_0(in_ptr0, in_ptr1, out_ptr0, xnumel, XBLOCK : tl.constexpr
     tl.store(out_ptr0 + (x0), tmp18, xmask)
 
 
+if __name__ == "__main__":
+    from stax_triton import standalone
+
+    standalone.main(triton_poi_fused_0)

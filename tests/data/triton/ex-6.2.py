@@ -3,7 +3,7 @@ import triton.language as tl
 from stax_triton.runtime import ReductionHint, TileHint, libdevice, triton_helpers, triton_heuristics
 
 # fused_sum_0
-@triton_heuristics.reduction(size_hints={'x': 128, 'r0_': 8192}, reduction_hint=ReductionHint.INNER, signature={'in_ptr0': '*fp32', 'out_ptr0': '*fp32'}, grid='Grid1D')
+@triton_heuristics.reduction(size_hints={'x': 128, 'r0_': 8192}, reduction_hint=ReductionHint.INNER, signature={'in_ptr0': '*fp32', 'out_ptr0': '*fp32'}, grid='Grid1D', elements={'in_ptr0': 1048576, 'out_ptr0': 128}, numels={'x': 128, 'r0_': 8192}, config={'XBLOCK': 1, 'R0_BLOCK': 4096, 'num_warps': 4, 'num_stages': 1})
 @triton.jit
 def triton_red_fused_0(in_ptr0, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexpr, R0_BLOCK : tl.constexpr):
     xnumel = 128
@@ -37,7 +37,7 @@ import triton.language as tl
 from stax_triton.runtime import ReductionHint, TileHint, libdevice, triton_helpers, triton_heuristics
 
 # fused_sum_1
-@triton_heuristics.persistent_reduction(size_hints={'x': 64, 'r0_': 2}, reduction_hint=ReductionHint.INNER, signature={'in_ptr0': '*fp32', 'out_ptr0': '*fp32'}, grid='Grid1D')
+@triton_heuristics.persistent_reduction(size_hints={'x': 64, 'r0_': 2}, reduction_hint=ReductionHint.INNER, signature={'in_ptr0': '*fp32', 'out_ptr0': '*fp32'}, grid='Grid1D', elements={'in_ptr0': 128, 'out_ptr0': 64}, numels={'x': 64, 'r0_': 2}, config={'XBLOCK': 64, 'num_warps': 1, 'num_stages': 1})
 @triton.jit
 def triton_per_fused_1(in_ptr0, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexpr):
     xnumel = 64
@@ -62,3 +62,7 @@ def triton_per_fused_1(in_ptr0, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexp
     tl.store(out_ptr0 + (x0), tmp3, xmask)
 
 
+if __name__ == "__main__":
+    from stax_triton import standalone
+
+    standalone.main(triton_red_fused_0, triton_per_fused_1)

@@ -3,7 +3,7 @@ import triton.language as tl
 from stax_triton.runtime import ReductionHint, TileHint, libdevice, triton_helpers, triton_heuristics
 
 # fused_amax_exp_sum_copy_0
-@triton_heuristics.persistent_reduction(size_hints={'x': 256, 'r0_': 1024}, reduction_hint=ReductionHint.INNER, signature={'in_ptr0': '*fp32', 'out_ptr0': '*fp32'}, grid='Grid1D')
+@triton_heuristics.persistent_reduction(size_hints={'x': 256, 'r0_': 1024}, reduction_hint=ReductionHint.INNER, signature={'in_ptr0': '*fp32', 'out_ptr0': '*fp32'}, grid='Grid1D', elements={'in_ptr0': 256000, 'out_ptr0': 256000}, numels={'x': 256, 'r0_': 1000}, config={'XBLOCK': 1, 'num_warps': 2, 'num_stages': 1})
 @triton.jit
 def triton_per_fused_0(in_ptr0, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexpr):
     xnumel = 256
@@ -34,3 +34,7 @@ def triton_per_fused_0(in_ptr0, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexp
     tl.store(out_ptr0 + (r0_1 + 1000*x0), tmp9, r0_mask & xmask)
 
 
+if __name__ == "__main__":
+    from stax_triton import standalone
+
+    standalone.main(triton_per_fused_0)
