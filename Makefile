@@ -27,10 +27,12 @@ bench: setup
 
 # The same on a GPU, then through PyTorch where python3 has it.
 bench-gpu:
-	@tools/build.sh $(PRESET) $(JOBS) bin/bench_gpu bin/bench_gpu_dynamic bin/bench_gpu_first
+	@tools/build.sh $(PRESET) $(JOBS) bin/bench_gpu bin/bench_gpu_dynamic bin/bench_gpu_first \
+	  bin/bench_gpu_invariance
 	@$(BUILD)/bin/bench_gpu
 	@$(BUILD)/bin/bench_gpu_first
 	@$(BUILD)/bin/bench_gpu_dynamic
+	@$(BUILD)/bin/bench_gpu_invariance
 	@python3 bench/gpu_peers.py $(BUILD)/bin/bench_gpu
 
 # Random programs, more of them than the tests run: make fuzz FUZZ_COUNT=10000 FUZZ_SEED=7

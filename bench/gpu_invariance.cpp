@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "bench/gpu_time.h"
+#include "device/cuda_device.h"
 #include "stax/stax.h"
 
 namespace {

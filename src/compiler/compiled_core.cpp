@@ -560,7 +560,7 @@ std::vector<Artifact> CompiledCore::artifacts() const {
       const compiler::Stages& stages = entry.program->stages();
       artifact.target = stages.target;
       artifact.graph = stages.graph.str();
-      if (stages.fallback.empty() && !compiler::infos_of(stages).empty())
+      if (stages.fallback.empty() && !(stages.kernels.empty() && stages.gpu_kernels.empty()))
         artifact.plan = compiler::plan_of(stages).str();
       for (const codegen::Kernel& kernel : stages.kernels) {
         artifact.kernels.push_back({kernel.info.name, codegen::print_module(std::span(&kernel, 1)).source});

@@ -12,7 +12,7 @@
 
 namespace stax::compiler {
 
-/// Whether the environment variable STAX_CHECK names `what`.
+/// Whether the environment variable STAX_CHECK, which is read once, names `what`, one of its words.
 bool checks(std::string_view what);
 
 /// What the sizes of one call are to the decisions of an artifact.

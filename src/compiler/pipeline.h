@@ -51,7 +51,7 @@ struct Stages {
   std::vector<lowering::ResultView> results;  // parallel to the graph's outputs
   schedule::Schedule schedule;
   std::vector<Choice> choices;  // of lowering, that depend on sizes
-  /// Of the groups that are not external, one or several each: one of the two has any.
+  /// Of the groups that are not external, one or several each: only one of the two lists is filled.
   std::vector<codegen::Kernel> kernels;  // for a CPU
   std::vector<GpuKernel> gpu_kernels;
   std::vector<std::string> sources;  // of `kernels`: one for each run of the host compiler

@@ -1,8 +1,6 @@
 // Products of matrices in plans for GPUs: which calls cuBLASLt does, and the kernels that may follow them.
 #pragma once
 
-#include <string>
-
 #include "codegen/plan/plan.h"
 #include "compiler/pipeline.h"
 

@@ -54,6 +54,8 @@ class CudaAllocator final : public Allocator {
 class DeviceMemory {
  public:
   DeviceMemory() = default;
+  /// `bytes`, uninitialised, for the current stream of `device`, or for `stream`. Errors as those of
+  /// CudaAllocator::allocate(). Memory goes back to the allocator without waiting for the device.
   DeviceMemory(int32_t device, int64_t bytes);
   DeviceMemory(int64_t bytes, const CudaStream& stream);
   ~DeviceMemory();

@@ -126,27 +126,6 @@ std::string matrix_text(const LibraryMatrix& m) {
                      m.leading, m.batch_stride, m.alignment);
 }
 
-/// Memory of a device's allocator for the length of a call.
-class Workspace {
- public:
-  Workspace(int32_t device, size_t bytes) : bytes_(static_cast<int64_t>(bytes)) {
-    if (bytes == 0) return;
-    allocator_ = &device::CudaAllocator::of(device);
-    data_ = allocator_->allocate(bytes_);
-  }
-  ~Workspace() {
-    if (data_ != nullptr) allocator_->deallocate(data_, bytes_);
-  }
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  void* data() const { return data_; }
-
- private:
-  device::CudaAllocator* allocator_ = nullptr;
-  int64_t bytes_;
-  void* data_ = nullptr;
-};
-
 /// Of an element in host memory.
 bool is_nan(const std::byte* element, DType dtype) {
   const auto as = [&]<class T>(T value) {
@@ -313,7 +292,9 @@ void LibraryProduct::multiply(const ProductOperands& o, const CublasLtAnswer& an
 void LibraryProduct::multiply(const ProductOperands& operands, const CublasLtAnswer& answer,
                               double factor) const {
   device::use_cuda_device(device_);
-  const Workspace workspace(device_, answer.workspace_bytes);
+  device::DeviceMemory workspace;
+  if (answer.workspace_bytes > 0)
+    workspace = device::DeviceMemory(device_, static_cast<int64_t>(answer.workspace_bytes));
   if (!problem_.bias) return multiply(operands, answer, factor, workspace.data());
   State& s = *state_;
   const std::lock_guard lock(s.bias_mutex);

@@ -387,7 +387,8 @@ class Convolution {
   static std::shared_ptr<const Convolution> make(const ConvolutionProblem& p) {
     auto made = std::make_shared<Convolution>();
     const std::vector<Slice> slices = slices_of(p);
-    // One slice of a transposed convolution may be large: better OpenMP's threads than one alone.
+    // One slice of a transposed convolution may be large: better OpenMP's threads than one alone. Images by
+    // themselves have one thread each.
     std::optional<OneThread> one;
     if (slices.size() > 1 || !p.transposed || p.by_images) one.emplace();
     made->shared_out_ = one.has_value();

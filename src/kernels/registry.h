@@ -13,7 +13,7 @@ using Prepared = std::unique_ptr<const PreparedExternal>;
 
 // matmul.cpp
 void multiply_matrices(Arguments arguments, Results results);
-/// The same without regard to speed: each element is added up in the order of the inner dimension.
+/// The same by the loops alone: each element is added up in the order of the inner dimension.
 void multiply_matrices_in_order(Arguments arguments, Results results);
 Prepared prepare_product(Arguments arguments, Results results);
 

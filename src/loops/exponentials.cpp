@@ -1,6 +1,7 @@
 #include "loops/exponentials.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 namespace stax::loops {
@@ -130,7 +131,7 @@ class SplitSoftmax {
     });
   }
 
-  /// Whether a node before `end` reduces all chunks of `fold` and nothing else.
+  /// Whether `node` reduces all chunks of `fold`, and nothing else.
   bool reduces_chunks(const Node& node, const Fold& fold) const {
     const Node& chunks = program_.nodes[fold.node];
     return node.reduction_ranges == std::vector{chunks.ranges.back()} &&
@@ -199,7 +200,8 @@ class SplitSoftmax {
     node.body = builder.take();
   }
 
-  /// Where m_k is infinite, s_k is 0 or NaN, and the chunk is worth as much as one element.
+  /// The reader adds up s_k exp(m_k - m) instead of the sums below m. Where m_k is infinite, s_k is 0 or NaN,
+  /// and the chunk is worth as much as one element.
   void read_both(size_t reader, const Maxima& maxima, const Fold& sums, const Shift& shift) {
     Node& node = program_.nodes[reader];
     const Expr index = over_chunks(maxima.index, program_.nodes[maxima.node]);
@@ -237,7 +239,7 @@ std::optional<ShiftedExponential> shifted_exponential(const Body& body, ValueId 
   const Inst& difference = body[body[v].args[0]];
   if (difference.op != OpCode::sub) return std::nullopt;
   const ValueId shift = difference.args[1];
-  ShiftedExponential found{difference.args[0], shift, shift, false};
+  ShiftedExponential found{difference.args[0], shift, false};
   if (body[shift].op == OpCode::where) {
     const Inst& condition = body[body[shift].args[0]];
     const ValueId maximum = body[shift].args[2];

@@ -7,10 +7,9 @@
 
 namespace stax::loops {
 
-/// exp(x - shift). The shift is `maximum`, whatever that value is, or, where `guarded`, 0 where that is
-/// infinite.
+/// exp(x - maximum), whatever value `maximum` is, or, where `guarded`, exp(x - 0) where that is infinite.
 struct ShiftedExponential {
-  ValueId x = -1, shift = -1, maximum = -1;
+  ValueId x = -1, maximum = -1;
   bool guarded = false;
 };
 

@@ -1,5 +1,4 @@
-// Reductions. Long reductions with few results are split in two
-// levels.
+// Reductions. Long ones with few results are split in two levels.
 #include "loops/analysis.h"
 #include "loops/fold.h"
 #include "lowering/loop_index.h"

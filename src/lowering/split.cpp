@@ -72,7 +72,7 @@ int64_t full_chunk(int64_t length, int64_t chunk) {
   return chunk;
 }
 
-/// Says how sizes that change decided: for `choice`.
+/// Records `choice` with the sizes that decided it, where any of them changes.
 void note_choice(const std::string& choice, Expr rows, Expr length, Chooser& chooser) {
   if (rows.is_constant() && length.is_constant()) return;
   const auto n = chooser.sizes().hint(rows), values = chooser.sizes().hint(length);

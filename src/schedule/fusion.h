@@ -33,8 +33,7 @@ std::vector<FusionGroup> fuse(const loops::Program& program, const Target& targe
                               std::vector<Decision>& decisions);
 
 /// Bytes of memory that the elements of `index` take, by the hints where sizes are symbolic. For a target
-/// that is `batch_invariant` those of one row: what is larger than what does not depend on how many there
-/// are.
+/// that is `batch_invariant` those of one row, so that no comparison depends on the number of rows.
 int64_t footprint(Expr index, const Space& space, DType dtype, const Target& target, const Sizes& sizes);
 
 }  // namespace stax::schedule

@@ -85,6 +85,11 @@ bool is_system(const std::string& path) {
   return false;
 }
 
+/// Whether a place is a header of the standard library: functions that it calls are inlined there.
+bool is_in_library_header(const std::string& place) {
+  return place.find("/include/c++/") != std::string::npos;
+}
+
 /// Whether a program or library of this machine's kind has debug lines, so that looking for one is worth
 /// while.
 bool has_lines(const std::string& path) {
@@ -225,7 +230,8 @@ std::string CallStack::user_place() const {
   std::string exported;
   for (const Known& known : known_places().find(*frames_)) {
     for (const Frame& call : known.calls) {
-      if (!call.place.empty() && is_users(call.function)) return call.place;
+      if (!call.place.empty() && is_users(call.function) && !is_in_library_header(call.place))
+        return call.place;
     }
     if (exported.empty()) exported = known.exported;
   }

@@ -1,6 +1,7 @@
 // A raw strided array, as kernels and executors see it: no ownership, sizes are numbers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -22,5 +23,12 @@ struct TensorView {
     return n;
   }
 };
+
+/// The part [start, start + length) of dimension `dim`.
+inline TensorView part(TensorView view, size_t dim, int64_t start, int64_t length) {
+  view.data = static_cast<std::byte*>(view.data) + start * view.strides[dim] * itemsize(view.dtype);
+  view.sizes[dim] = length;
+  return view;
+}
 
 }  // namespace stax

@@ -9,8 +9,6 @@
 
 namespace stax::tuning {
 
-using device::DeviceMemory;
-
 /// Measures work in the stream that is current when it is made.
 class ColdTimer {
  public:
@@ -28,7 +26,7 @@ class ColdTimer {
                             const std::function<void()>& work);
 
   device::CudaStream stream_;
-  DeviceMemory flush_;
+  device::DeviceMemory flush_;
 };
 
 }  // namespace stax::tuning

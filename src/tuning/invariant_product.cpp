@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "device/cuda_allocator.h"
 #include "device/cuda_device.h"
 #include "support/check.h"
 #include "support/log.h"
 #include "tensor/tensor_impl.h"
-#include "tuning/cold_timer.h"
 
 namespace stax::tuning {
 
@@ -118,7 +118,7 @@ class InvariantProduct::Staged {
  private:
   void move(int32_t device, Use use) {
     memory_.emplace(device, lines_.bytes());
-    lines_ = lines_.moved(reinterpret_cast<void*>(memory_->address()));
+    lines_ = lines_.moved(memory_->data());
     if (use == Use::operand) copy_elements(from_.view(), inside());
   }
   /// The part of the copy that is one.
@@ -129,7 +129,7 @@ class InvariantProduct::Staged {
   }
 
   Lines from_, lines_;
-  std::optional<DeviceMemory> memory_;
+  std::optional<device::DeviceMemory> memory_;
 };
 
 kernels::ProductProblem InvariantProduct::problem_of(const Lines& a, const Lines& b,
@@ -156,12 +156,11 @@ namespace {
 /// The same sums for a square result.
 ProductProblem square_of(ProductProblem p) {
   const int64_t k = p.first.transposed ? p.first.rows : p.first.columns;
-  const auto line = [&](DType dtype, int64_t length) { return round_up(length, dtype); };
   p.batch = 1;
-  p.first = p.first.transposed ? LibraryMatrix{k, kSquare, line(p.dtype, k), 0, true}
+  p.first = p.first.transposed ? LibraryMatrix{k, kSquare, round_up(k, p.dtype), 0, true}
                                : LibraryMatrix{kSquare, k, kSquare, 0, false};
   p.second = p.second.transposed ? LibraryMatrix{kSquare, k, kSquare, 0, true}
-                                 : LibraryMatrix{k, kSquare, line(p.dtype, k), 0, false};
+                                 : LibraryMatrix{k, kSquare, round_up(k, p.dtype), 0, false};
   p.result = {kSquare, kSquare, kSquare, 0, false};
   return p;
 }
@@ -171,13 +170,6 @@ size_t dense_of(const TensorView& view, size_t k) {
   const size_t lead = view.sizes.size() - 2;
   const bool along_k = view.strides[lead + k] == 1 || view.sizes[lead + k] == 1;
   return along_k ? k : 1 - k;
-}
-
-/// Rows or columns [start, start + length) of each matrix.
-TensorView part(TensorView view, size_t dim, int64_t start, int64_t length) {
-  view.data = static_cast<std::byte*>(view.data) + start * view.strides[dim] * itemsize(view.dtype);
-  view.sizes[dim] = length;
-  return view;
 }
 
 TensorView on_device(TensorView view, int32_t device) {
@@ -235,11 +227,12 @@ void InvariantProduct::multiply_blocks(const Lines& a, const Lines& b, const Lin
   const auto bytes = [](const LibraryMatrix& m, DType dtype) {
     return m.leading * m.columns * itemsize(dtype);
   };
-  const DeviceMemory first(device_, bytes(p.first, p.dtype)), second(device_, bytes(p.second, p.dtype));
-  const DeviceMemory third(device_, bytes(p.result, p.result_dtype));
+  const device::DeviceMemory first(device_, bytes(p.first, p.dtype)),
+      second(device_, bytes(p.second, p.dtype));
+  const device::DeviceMemory third(device_, bytes(p.result, p.result_dtype));
   /// `view` at the beginning of a block; what the rest of it holds ends in rows and columns that are dropped.
-  const auto within = [](TensorView view, const DeviceMemory& memory, size_t dense, int64_t leading) {
-    view.data = reinterpret_cast<void*>(memory.address());
+  const auto within = [](TensorView view, const device::DeviceMemory& memory, size_t dense, int64_t leading) {
+    view.data = memory.data();
     view.strides[dense] = 1;
     view.strides[3 - dense] = leading;
     return view;
@@ -254,10 +247,7 @@ void InvariantProduct::multiply_blocks(const Lines& a, const Lines& b, const Lin
         const int64_t columns = std::min(kSquare, z.sizes[2] - column);
         const TensorView weights = part(y, 2, column, columns);
         copy_elements(weights, within(weights, first, p.first.transposed ? 1 : 2, p.first.leading));
-        square.product->run(
-            {reinterpret_cast<void*>(second.address()), reinterpret_cast<void*>(first.address()), nullptr,
-             reinterpret_cast<void*>(third.address())},
-            *square.answer);
+        square.product->run({second.data(), first.data(), nullptr, third.data()}, *square.answer);
         const TensorView target = part(part(z, 1, row, rows), 2, column, columns);
         copy_elements(within(target, third, 2, p.result.leading), target);
       }

@@ -25,7 +25,8 @@ class InvariantProduct {
       : device_(device), tf32_(options.tf32) {}
 
   /// result = a @ b, matrices or batches of them without empty dimensions, at most 2^30 long; rows of
-  /// `result` are dense, and so are rows or columns of the others.
+  /// `result` are dense, and so are rows or columns of the others. RuntimeError where the library has no
+  /// algorithm, or a call fails.
   void run(const TensorView& a, const TensorView& b, const TensorView& result) const;
 
  private:

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "runtime/code_cache.h"
 #include "stax/error.h"

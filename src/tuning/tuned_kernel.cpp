@@ -37,7 +37,7 @@ class TunedKernel::OnDevice final : public Bench {
       const int64_t bytes = call.evaluate(kernel.bytes_[k]);
       if (bytes == 0) continue;
       const auto original = reinterpret_cast<device::CudaAddress>(call.buffers[k]);
-      saved_.push_back({original, DeviceMemory(kernel.device_, bytes)});
+      saved_.push_back({original, device::DeviceMemory(kernel.device_, bytes)});
       copy(saved_.back().copy.address(), original, bytes);
     }
   }
@@ -88,7 +88,7 @@ class TunedKernel::OnDevice final : public Bench {
   };
   struct Saved {
     device::CudaAddress original;
-    DeviceMemory copy;
+    device::DeviceMemory copy;
   };
 
   void load(Built& built, const runtime::TritonOutcome& outcome) {

@@ -37,13 +37,6 @@ ProductProblem bare(ProductProblem problem) {
   return problem;
 }
 
-/// The part [start, start + length) of a dimension.
-TensorView part(TensorView t, size_t dim, int64_t start, int64_t length) {
-  t.data = static_cast<std::byte*>(t.data) + start * t.strides[dim] * itemsize(t.dtype);
-  t.sizes[dim] = length;
-  return t;
-}
-
 Json to_json(const kernels::CublasLtAlgorithm& algorithm) {
   Json words = Json::array();
   for (const uint64_t word : algorithm.data) words.push_back(fmt::format("{:x}", word));
@@ -119,7 +112,11 @@ void TunedProduct::multiply(const TensorView& a, const TensorView& b, const Tens
     }
     return;
   }
-  if (options_.batch_invariant) return invariant_.run(a, b, result);
+  if (options_.batch_invariant) {
+    STAX_ASSERT(bias == nullptr && options_.product.activation == Activation::none,
+                "[product] something follows a product that is batch-invariant");
+    return invariant_.run(a, b, result);
+  }
   const auto problem = kernels::problem_of(a, b, result, bias, options_.product);
   STAX_ASSERT(problem, "[product] cuBLASLt cannot read the matrices as they lie");
   const ProductOperands operands{a.data, b.data, bias != nullptr ? bias->data : nullptr, result.data};

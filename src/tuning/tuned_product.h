@@ -81,9 +81,9 @@ class TunedProduct final : public kernels::PreparedExternal {
                 const TensorView& result) const;
   const Ready& ready(const kernels::ProductProblem& problem, const kernels::ProductOperands& operands) const;
   Way choose(const kernels::ProductProblem& problem, const kernels::ProductOperands& operands) const;
-  /// The library's first answer that may be taken, or what a kernel follows.
+  /// The library's first answer that is allowed; else its first one without what follows, and a kernel.
   Way likeliest(const kernels::ProductProblem& problem, const kernels::ProductOperands& operands) const;
-  /// Whether what it makes of NaN is NaN, of which relu is no matter of course. May overwrite the result.
+  /// Whether NaN stays NaN: some algorithms make 0 of it in relu. May overwrite the result.
   bool allowed(const Way& way, const kernels::ProductOperands& operands) const;
   std::optional<Way> recorded(const kernels::ProductProblem& problem) const;
   Way measured(const kernels::ProductProblem& problem, const kernels::ProductOperands& operands) const;

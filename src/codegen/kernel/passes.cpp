@@ -89,7 +89,7 @@ bool Passes::is_long_sum(ValueId id) const {
 
 int32_t Passes::copies(const Ids& ids, const Ids& folds) const {
   if (layout_.along != VectorAlong::reduction || folds.empty() || layout_.one_vector) return 1;
-  constexpr int32_t kWhateverIsFused = 2;
+  constexpr int32_t kFixedCopies = 2;  // the number may not depend on what else is fused
   int32_t cost = 0;
   for (ValueId id : ids) {
     cost += is_expensive(flat_.body[id]) ? 16 : 1;
@@ -97,7 +97,7 @@ int32_t Passes::copies(const Ids& ids, const Ids& folds) const {
   }
   for (ValueId id : folds)
     if (is_extremum(flat_.body[id].op)) return 1;
-  int32_t n = target_.batch_invariant ? kWhateverIsFused : cost <= 6 ? 4 : cost <= 16 ? 2 : 1;
+  int32_t n = target_.batch_invariant ? kFixedCopies : cost <= 6 ? 4 : cost <= 16 ? 2 : 1;
   const auto extent = reduction_extent(layout_.reduction_order.size() - 1).constant();
   while (n > 1 && extent && *extent < n * layout_.lanes) n /= 2;
   return n;

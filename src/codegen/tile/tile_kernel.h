@@ -129,7 +129,7 @@ struct TileKernel {
   bool wide_index = false;       // 64-bit indices
   bool checks = false;           // indices: takes a KernelStatus after the pointers
   bool staged = false;           // its loops load blocks ahead, into shared memory: LaunchConfig::stages
-  bool batch_invariant = false;  // it has one launch configuration and one variant: Target::batch_invariant
+  bool batch_invariant = false;  // one launch configuration, and variants that know nothing of alignment
   std::vector<TileStatement> body;
   std::vector<Choice> choices;  // that depend on sizes
   std::vector<Condition> when;  // as KernelInfo::when

@@ -21,8 +21,8 @@ ReductionHint reduction_hint(const schedule::Group& group, const FlatGroup& flat
 /// each launch asks for its length, if it may (`asks`); 0 for a loop.
 int64_t row_block(const schedule::Group& group, ReductionHint hint, bool asks, Chooser& chooser);
 
-/// The same for kernels whose sums may depend on the row's length only: for rows of numbers of elements, one
-/// after another in memory.
+/// The same where sums may depend on nothing but the row's length: for rows along memory whose length is a
+/// number.
 int64_t fixed_row_block(const schedule::Group& group, ReductionHint hint);
 
 /// The peel that aligns the most accesses along the reduction; none where they start aligned (by the hint,

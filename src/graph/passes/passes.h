@@ -35,8 +35,7 @@ Graph merge_common(const PassContext& context, const Graph& graph);
 Graph remove_dead(const PassContext& context, const Graph& graph);
 
 /// For devices with a library that computes it: a product of matrices, the bias that is added to its rows,
-/// the tanh form of gelu, and the rounding to a half type become one call. So does relu where it need not
-/// keep NaN.
+/// relu or the tanh form of gelu, and the rounding to a half type become one call.
 ///   gelu(add(mm(a, b), bias), 'tanh')  ->  product_epilogue(a, b, bias, 'gelu_tanh')
 Graph fuse_products(const PassContext& context, const Graph& graph);
 

@@ -359,6 +359,8 @@ EXPORTED cuModuleLoadData(CudaModule* module, const void* image) {
                   "ELF",
                   4) == 0)
     code += 64;
+  // Real machine code: the stand-in for the compiler begins with a number.
+  if (*code < '0' || *code > '9') return 200;  // CUDA_ERROR_INVALID_IMAGE
   state().modules.emplace_back(code);
   *module = reinterpret_cast<CudaModule>(state().modules.size());
   return kCudaSuccess;

@@ -20,6 +20,7 @@ class InvariantProductTest : public testing::Test {
     fake_cuda::reset();
     fake_cublas_lt::reset();
   }
+  void TearDown() override { install_device_copy(&copy_by_kernel); }
 
   /// Rows of `width` elements, `line` apart, from an address on that is `start` elements off a multiple of 16
   /// bytes: 1, 2, 3, ... modulo 7.
