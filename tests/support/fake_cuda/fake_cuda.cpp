@@ -357,10 +357,11 @@ EXPORTED cuModuleLoadData(CudaModule* module, const void* image) {
   if (std::memcmp(code,
                   "\x7f"
                   "ELF",
-                  4) == 0)
+                  4) == 0) {
     code += 64;
-  // Real machine code: the stand-in for the compiler begins with a number.
-  if (*code < '0' || *code > '9') return 200;  // CUDA_ERROR_INVALID_IMAGE
+    // The text of the stand-in for the compiler begins with a number; this is real machine code.
+    if (*code < '0' || *code > '9') return 200;  // CUDA_ERROR_INVALID_IMAGE
+  }
   state().modules.emplace_back(code);
   *module = reinterpret_cast<CudaModule>(state().modules.size());
   return kCudaSuccess;
