@@ -85,11 +85,6 @@ bool is_system(const std::string& path) {
   return false;
 }
 
-/// Whether a place is a header of the standard library: functions that it calls are inlined there.
-bool is_in_library_header(const std::string& place) {
-  return place.find("/include/c++/") != std::string::npos;
-}
-
 /// Whether a program or library of this machine's kind has debug lines, so that looking for one is worth
 /// while.
 bool has_lines(const std::string& path) {
@@ -164,10 +159,20 @@ std::string qualified_name(std::string text) {
   return name;
 }
 
-/// Whether a function belongs to the caller, rather than to Stax or to the library that calls its functions.
-bool is_users(const std::string& function) {
-  const std::string name = qualified_name(function);
+bool is_users_function(const std::string& name) {
   return !name.starts_with("stax::") && !name.starts_with("std::") && !name.starts_with("__gnu_cxx::");
+}
+
+/// Whether a call belongs to the caller, rather than to Stax or to the library that calls its functions.
+/// Where the caller's function is inlined into a template of these, debug lines give its place beside the
+/// name of the template, or of another function without its namespace.
+bool is_users(const Frame& call) {
+  for (const char* header : {"/include/c++/", "/include/stax/"})
+    if (call.place.find(header) != std::string::npos) return false;
+  const std::string name = qualified_name(call.function);
+  if (name.starts_with("std::") || name.starts_with("stax::detail::"))
+    return call.function.find('<') != std::string::npos;
+  return is_users_function(name);
 }
 
 /// What is known of addresses of this process, each looked up once: programs may print many errors of one
@@ -191,7 +196,7 @@ class KnownPlaces {
       const Location at = locate(static_cast<char*>(pointer) - 1);
       Known& known = known_[pointer];
       if (at.path.empty() || is_system(at.path)) continue;
-      if (!at.function.empty() && is_users(at.function))
+      if (!at.function.empty() && is_users_function(qualified_name(at.function)))
         known.exported = fmt::format("{}+{:#x}", at.function, at.offset);
       unknown[at.path].emplace_back(pointer, at.address);
     }
@@ -230,8 +235,7 @@ std::string CallStack::user_place() const {
   std::string exported;
   for (const Known& known : known_places().find(*frames_)) {
     for (const Frame& call : known.calls) {
-      if (!call.place.empty() && is_users(call.function) && !is_in_library_header(call.place))
-        return call.place;
+      if (!call.place.empty() && is_users(call)) return call.place;
     }
     if (exported.empty()) exported = known.exported;
   }
