@@ -182,18 +182,28 @@ class SplitSoftmax {
     return true;
   }
 
+  /// Goes through a body that is built anew: `rebuilt` appends what becomes of an instruction, whose operands
+  /// are new ones already. Returns what became of each.
+  template <class Rebuilt>
+  static std::vector<ValueId> rebuild(const Body& body, const Rebuilt& rebuilt) {
+    std::vector<ValueId> moved;
+    for (Inst inst : body) {
+      for (ValueId& a : inst.args) a = moved[a];
+      for (ValueId& a : inst.indirect) a = moved[a];
+      moved.push_back(rebuilt(std::move(inst)));
+    }
+    return moved;
+  }
+
   /// The node that finds maxima finds the sums with them.
   void find_with(Maxima& maxima, const Fold& sums) {
     maxima.sums = sums;
     Node& node = program_.nodes[maxima.node];
     BodyBuilder builder;
-    std::vector<ValueId> moved;
-    for (Inst inst : node.body) {
-      for (ValueId& a : inst.args) a = moved[a];
-      for (ValueId& a : inst.indirect) a = moved[a];
+    const std::vector<ValueId> moved = rebuild(node.body, [&](Inst inst) {
       if (inst.op == OpCode::reduce_max) inst.op = OpCode::reduce_softmax;
-      moved.push_back(builder.add(std::move(inst)));
-    }
+      return builder.add(std::move(inst));
+    });
     const ValueId m = moved[maxima.reduce];
     const DType dtype = builder.dtype(m);
     builder.store(sums.buffer, dtype, sums.index, builder.result(m, 1, dtype));
@@ -206,15 +216,8 @@ class SplitSoftmax {
     Node& node = program_.nodes[reader];
     const Expr index = over_chunks(maxima.index, program_.nodes[maxima.node]);
     BodyBuilder builder;
-    std::vector<ValueId> moved;
-    for (Inst inst : node.body) {
-      for (ValueId& a : inst.args) a = moved[a];
-      for (ValueId& a : inst.indirect) a = moved[a];
-      const bool reads = inst.op == OpCode::load && inst.buffer == sums.buffer;
-      if (!reads) {
-        moved.push_back(builder.add(std::move(inst)));
-        continue;
-      }
+    rebuild(node.body, [&](Inst inst) {
+      if (inst.op != OpCode::load || inst.buffer != sums.buffer) return builder.add(std::move(inst));
       inst.buffer = maxima.sums->buffer;
       inst.index = over_chunks(maxima.sums->index, program_.nodes[maxima.node]);
       ValueId m = builder.add(shift.load);
@@ -223,8 +226,8 @@ class SplitSoftmax {
       const ValueId chunk = builder.load(maxima.buffer, program_.buffers[maxima.buffer].dtype, index);
       const ValueId factor = builder.unary(OpCode::exp, builder.binary(OpCode::sub, chunk, m));
       const ValueId scaled = builder.binary(OpCode::mul, builder.add(std::move(inst)), factor);
-      moved.push_back(builder.where(builder.unary(OpCode::isinf, chunk), factor, scaled));
-    }
+      return builder.where(builder.unary(OpCode::isinf, chunk), factor, scaled);
+    });
     node.body = builder.take();
   }
 
