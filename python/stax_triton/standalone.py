@@ -1,66 +1,118 @@
 """What a file of `stax show --stage triton` does when it is run: it checks its kernels, and measures them.
 
-A kernel is evaluated with NumPy, by Triton's interpreter in a process of its own. Where there is a GPU, the kernel is
-compiled for it and launched by the driver's library; what both wrote is compared, and launches from a cold L2 cache are
-timed. Needs Triton and NumPy.
+What a kernel has to compute is evaluated by a function of NumPy in the same file, which was printed from the loops that
+the kernel was made from. Where there is a GPU, the kernel is compiled for it and launched by the driver's library; what it
+wrote is compared, and launches from a cold L2 cache are timed. Elsewhere its text is run by Triton's interpreter, in a
+process of its own, and that is compared. Needs Triton and NumPy.
 """
 
 import argparse
 import contextlib
 import dataclasses
+import importlib
 import inspect
+import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+import zlib
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:  # require_packages() says what to do
+    np = None
+
+# As tools/requirements.txt has them, and the first version that does.
+PACKAGES = {"numpy": ("2.4.6", "2.0"), "triton": ("3.6.0", "3.4")}
 
 DTYPES = {"i1": "bool", "u8": "uint8", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "fp16": "float16",
           "bf16": "uint16", "fp32": "float32", "fp64": "float64"}  # fmt: skip
 # Largest difference, relative to the largest value of a buffer: sums in another order, functions of the GPU. Integers
 # have to be equal.
 TOLERANCES = {"fp64": 1e-10, "fp32": 1e-5, "fp16": 4e-3, "bf16": 3e-2}
+HALVES = ("fp16", "bf16")
+# Where a result changes by d if inputs are off by one rounding, or if all is computed in float64, a kernel may be off by
+# that many times d, as long as this is no more than so many times the above: sums and differences may cancel.
+ROUNDINGS, MOST = 32, 100
 STATUS_WORDS = 4  # of KernelStatus; all are 0 as long as no index is out of range
 AXES = ("x", "y", "z")  # of the grid
+# Integers may be indices: the first of these whose indices are in range, and store nothing at one place twice, is taken.
+DRAWS = ("random", "ascending by 8", "ascending", "zeros")
+
+
+def require_packages():
+    """Ends the process, saying what to do, where Triton or NumPy is missing."""
+    os.environ.pop("TRITON_INTERPRET", None)  # kernels are compiled here
+    wrong = []
+    for name, (pinned, oldest) in PACKAGES.items():
+        try:
+            version = importlib.import_module(name).__version__
+            if tuple(map(int, re.findall(r"\d+", version)[:2])) < tuple(map(int, oldest.split("."))):
+                wrong.append((f"{name} {version} is older than {oldest}", f"{name}=={pinned}"))
+        except Exception as error:  # a broken installation raises anything
+            wrong.append((f"{name} cannot be imported ({error})", f"{name}=={pinned}"))
+    if wrong:
+        why, wanted = zip(*wrong)
+        raise SystemExit(f"{'; '.join(why)}. Install what the file needs by\n"
+                         f"  {sys.executable} -m pip install {' '.join(wanted)}")  # fmt: skip
+
+
+# Buffers.
 
 
 def to_bfloat16(values):
-    """Bits of finite float32 values, rounded to nearest even."""
+    """Bits of float32 values, rounded to nearest even."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(values), np.uint16(0x7FFF), rounded)
 
 
-def as_numbers(array, kind):
-    """The values of a buffer as float64, or integers as they are."""
+def as_floats(array, kind):
+    """Half types as float32, in which they are computed; others as they are."""
     if kind == "bf16":
-        return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    return array.astype(np.float64) if kind in TOLERANCES else array
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return array.astype(np.float32) if kind == "fp16" else array
+
+
+def as_stored(array, kind):
+    if kind == "bf16":
+        return to_bfloat16(array)
+    return array.astype(np.float16) if kind == "fp16" else array
 
 
 def kind_of(kernel, name):
     return kernel.signature[name][1:]
 
 
-def make_buffers(kernel, zeros=False):
-    """Buffer to contents before the launch. `zeros`: integers are 0, which is an index of everything not empty."""
-    random, buffers = np.random.default_rng(0), {}
-    for name, elements in kernel.elements.items():
-        kind = kind_of(kernel, name)
-        if name.startswith("out_"):
-            buffers[name] = np.zeros(elements, DTYPES[kind])
-        elif kind == "bf16":
-            buffers[name] = to_bfloat16(random.standard_normal(elements, dtype=np.float32))
-        elif kind in TOLERANCES:
-            buffers[name] = random.standard_normal(elements).astype(DTYPES[kind])
-        else:
-            limit = 1 if zeros else 2 if kind == "i1" else 8
-            buffers[name] = random.integers(0, limit, elements).astype(DTYPES[kind])
+def drawn(kernel, name, buffer, how):
+    """What is in a buffer that no kernel before has written."""
+    random, elements, kind = np.random.default_rng(zlib.crc32(buffer.encode())), kernel.elements[name], kind_of(kernel, name)
+    if name.startswith("out_"):
+        return as_stored(np.full(elements, np.nan if kind in TOLERANCES else 1).astype(
+            np.float32 if kind in HALVES else DTYPES[kind]), kind)  # fmt: skip
+    if kind in TOLERANCES:
+        values = random.standard_normal(elements)
+        return as_stored(values.astype(np.float32), kind) if kind in HALVES else values.astype(DTYPES[kind])
+    if kind == "i1":
+        return random.integers(0, 2, elements).astype(bool)
+    if how == "random":
+        return random.integers(0, 8, elements).astype(DTYPES[kind])
+    steps = {"ascending by 8": np.arange(elements) % 8, "ascending": np.arange(elements), "zeros": np.zeros(elements)}
+    return steps[how].astype(DTYPES[kind])
+
+
+def make_inputs(kernel, names, memory, how):
+    """Parameter to contents before the launch. `memory`: by buffer, what kernels before have left."""
+    inputs = {}
+    for name in kernel.elements:
+        buffer = names.get(name, name)
+        inputs[name] = memory[buffer].copy() if buffer in memory else drawn(kernel, name, buffer, how)
     if "status" in kernel.signature:
-        buffers["status"] = np.zeros(STATUS_WORDS, np.int64)
-    return buffers
+        inputs["status"] = np.zeros(STATUS_WORDS, np.int64)
+    return inputs
 
 
 def blocks_of(kernel):
@@ -88,7 +140,84 @@ def grid_of(kernel):
 # The plain evaluation.
 
 
-def interpreted(kernel, name, buffers):
+@dataclasses.dataclass
+class Task:
+    """A kernel, what it is given, and what it has to make of that."""
+
+    kernel: object
+    inputs: dict
+    expected: dict  # None where it is not determined
+    by: str  # what made `expected`
+    sensitivity: object  # () -> by parameter, how much `expected` changes where inputs are off by a rounding
+
+
+def evaluate(plain, kernel, inputs, wide=False):
+    """What the plain function makes of inputs. `wide`: of float64 in place of float32."""
+    results = {name: as_floats(array, kind_of(kernel, name)).copy() for name, array in inputs.items()}
+    if wide:
+        results = {name: a.astype(np.float64) if a.dtype == np.float32 else a for name, a in results.items()}
+    named = {**results, **kernel.scalars}
+    with np.errstate(all="ignore"):
+        plain(**{name: named[name] for name in inspect.signature(plain).parameters if name in named})
+    return {name: as_stored(array, kind_of(kernel, name)) for name, array in results.items()}
+
+
+def shifted(kernel, inputs):
+    """The inputs, each float off by a rounding at random."""
+    random, moved = np.random.default_rng(1), dict(inputs)
+    for name, array in inputs.items():
+        if array.dtype in (np.float32, np.float64) and not name.startswith("out_"):
+            sign = random.integers(0, 2, array.shape) * 2 - 1
+            moved[name] = (array * (1 + sign * np.finfo(array.dtype).eps)).astype(array.dtype)
+    return moved
+
+
+def sensitivity_of(plain, kernel, inputs, expected):
+    """By parameter, how far float results move for so little that a kernel that is right may be off, too."""
+    names = [name for name in kernel.elements if kind_of(kernel, name) in TOLERANCES]
+    moved, changes = [evaluate(plain, kernel, shifted(kernel, inputs))], dict.fromkeys(names, 0.0)
+    with contextlib.suppress(ValueError, TypeError):  # of what looks at the bits of float32
+        moved.append(evaluate(plain, kernel, inputs, wide=True))
+    for results in moved:
+        for name in names:
+            changes[name] = max(changes[name], difference(results[name], expected[name], kind_of(kernel, name)))
+    return changes
+
+
+def make_task(kernel, plain, memory, how):
+    """Evaluates the kernel plainly, and leaves what it wrote in `memory`."""
+    from stax_triton import plain as functions
+
+    names = {p.name: p.annotation for p in inspect.signature(plain).parameters.values() if p.annotation is not p.empty}
+    inputs = make_inputs(kernel, names, memory, how)
+    expected, by, sensitivity = None, "the plain evaluation", dict
+    try:
+        expected = evaluate(plain, kernel, inputs)
+        sensitivity = lambda: sensitivity_of(plain, kernel, inputs, expected)  # noqa: E731
+    except (functions.OutOfRange, functions.Undetermined) as error:
+        by = str(error)
+    except MemoryError:
+        by = "Triton's interpreter (there is not enough memory for the plain evaluation)"
+        expected = interpreted_apart(kernel, inputs)
+    for name, buffer in names.items():
+        memory[buffer] = (expected or inputs)[name]
+    return Task(kernel, inputs, expected, by, sensitivity)
+
+
+def make_tasks(pairs):
+    """Tasks for (kernel, plain function), which follow one another: what one has written the next ones read."""
+    for how in DRAWS:
+        memory = {}
+        tasks = [make_task(kernel, plain, memory, how) for kernel, plain in pairs]
+        if all(task.expected is not None for task in tasks):
+            break
+    return tasks
+
+
+# The kernel in Triton's interpreter.
+
+
+def argument(kernel, name, buffers):
     """An argument as the interpreter takes it."""
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
@@ -105,49 +234,38 @@ def interpreted(kernel, name, buffers):
     return tl.tensor(TensorHandle(np.array([value], stored), dtype), dtype)
 
 
-def evaluate(kernel, buffers):
-    """Runs the kernel in the interpreter, on `buffers` as they are. In a process that interprets."""
-    from stax_triton import interpret
-
-    with np.errstate(all="ignore"):
-        arguments = [interpreted(kernel, name, buffers) for name in parameters(kernel)]
-        interpret.launch(kernel, arguments, grid_of(kernel), blocks_of(kernel))
-
-
-def evaluation(path, name, folder):
-    """Inputs and what the kernel makes of them, as files in `folder`: the work of the process that interprets."""
-    from stax_triton import interpret  # noqa: F401 - before anything else imports Triton
+def interpret_in(folder, path, name, config):
+    """Runs the kernel on the inputs in `folder`, where it leaves the results: the work of the process that interprets."""
+    from stax_triton import interpret  # before anything else imports Triton
 
     from stax_triton import compile as stax_compile  # noqa: E402
 
-    kernel = stax_compile.load_kernel(path, name)
-    for zeros in (False, True):
-        inputs = make_buffers(kernel, zeros)
-        results = {name: array.copy() for name, array in inputs.items()}
-        evaluate(kernel, results)
-        if not results.get("status", np.zeros(1)).any():
-            break
-    np.savez(os.path.join(folder, "inputs.npz"), **inputs)
-    np.savez(os.path.join(folder, "results.npz"), **results)
+    kernel = configured(stax_compile.load_kernel(path, name), json.loads(config))
+    buffers = dict(np.load(os.path.join(folder, "inputs.npz")))
+    with np.errstate(all="ignore"):
+        arguments = [argument(kernel, name, buffers) for name in parameters(kernel)]
+        interpret.launch(kernel, arguments, grid_of(kernel), blocks_of(kernel))
+    np.savez(os.path.join(folder, "results.npz"), **buffers)
 
 
-def evaluate_apart(path, name):
-    """(inputs, results) by another process: Triton interprets or compiles, never both in one."""
+def interpreted_apart(kernel, inputs):
+    """What the kernel makes of inputs, by another process: Triton interprets or compiles, never both in one."""
     with tempfile.TemporaryDirectory() as folder:
+        np.savez(os.path.join(folder, "inputs.npz"), **inputs)
         package = str(pathlib.Path(__file__).parent.parent)
         inherited = os.environ.get("PYTHONPATH")
         environment = {**os.environ, "TRITON_INTERPRET": "1",
                        "PYTHONPATH": package + (os.pathsep + inherited if inherited else "")}  # fmt: skip
-        code = "import sys; from stax_triton import standalone; standalone.evaluation(*sys.argv[1:])"
-        done = subprocess.run([sys.executable, "-c", code, path, name, folder], env=environment, check=False,
+        code = "import sys; from stax_triton import standalone; standalone.interpret_in(*sys.argv[1:])"
+        arguments = [folder, file_of(kernel), kernel.name, json.dumps(kernel.config)]
+        done = subprocess.run([sys.executable, "-c", code, *arguments], env=environment, check=False,
                               capture_output=True, text=True)  # fmt: skip
         if done.returncode != 0:
-            raise SystemExit(f"{name}: the plain evaluation failed:\n{done.stderr}")
-        files = [os.path.join(folder, file) for file in ("inputs.npz", "results.npz")]
-        return tuple(dict(np.load(file)) for file in files)
+            raise SystemExit(f"{kernel.name}: Triton's interpreter failed:\n{done.stderr}")
+        return dict(np.load(os.path.join(folder, "results.npz")))
 
 
-# Compiling and comparing.
+# Compiling.
 
 
 @dataclasses.dataclass
@@ -155,7 +273,7 @@ class Compiled:
     cubin: bytes
     entry: str
     types: list
-    scratch_pointers: int
+    scratch_bytes: list  # of an instance of the grid, by pointer
     warps: int
     shared_bytes: int
     registers: int
@@ -174,64 +292,107 @@ def compile_for(kernel, capability):
     kinds = stax_compile.argument_types(kernel, blocks, kernel.wide)
     types = [kind for kind in kinds.values() if kind != "constexpr"]
     metadata = compiled.metadata
-    if metadata.global_scratch_size or getattr(metadata, "profile_scratch_size", 0):
-        raise SystemExit(f"{kernel.name}: needs scratch memory, which is not passed here")
-    return Compiled(compiled.asm["cubin"], metadata.name, types,
-                    stax_compile.scratch_pointers(compiled.asm["ptx"], len(types)), metadata.num_warps,
+    scratch = [metadata.global_scratch_size, getattr(metadata, "profile_scratch_size", 0)]
+    pointers = stax_compile.scratch_pointers(compiled.asm["ptx"], len(types))
+    return Compiled(compiled.asm["cubin"], metadata.name, types, scratch[:pointers], metadata.num_warps,
                     metadata.shared, stax_compile.resources(log)[0])  # fmt: skip
 
 
+def compiled(kernel, capability):
+    try:
+        return compile_for(kernel, capability)
+    except Exception as error:  # whatever Triton and its assembler raise
+        raise SystemExit(f"{kernel.name} does not compile for sm_{capability} with {config_text(kernel)}: "
+                         f"{type(error).__name__}: {error}") from None  # fmt: skip
+
+
+def folded(kernel, folder):
+    """The kernel with all its instances along the first dimension of the grid, x innermost: GPUs take 65,535 blocks at
+    most along another. Made from the text, as Stax makes the variant for such launches."""
+    from stax_triton import compile as stax_compile
+
+    number, text = "tl.program_id(0)", pathlib.Path(file_of(kernel)).read_text(encoding="utf-8")
+    axes = [axis for axis in AXES if axis in kernel.numels]
+    for dimension, axis in enumerate(axes):
+        blocks = f"tl.cdiv({axis}numel, {axis.upper()}BLOCK)"
+        along = number if dimension == len(axes) - 1 else f"({number} % {blocks})"
+        text = text.replace(f"{axis}offset = tl.program_id({dimension})", f"{axis}offset = {along}")
+        number = f"({number} // {blocks})"
+    path = os.path.join(folder, "folded.py")
+    pathlib.Path(path).write_text(text, encoding="utf-8")
+    return configured(stax_compile.load_kernel(path, kernel.name), kernel.config)
+
+
+# Comparing.
+
+
 def difference(found, expected, kind):
-    """(largest difference, how much is allowed): of floats relative to the largest finite value."""
-    a, b = as_numbers(found, kind), as_numbers(expected, kind)
+    """How many integers differ; the largest difference of floats, relative to the largest finite value."""
     if kind not in TOLERANCES:
-        return float(np.count_nonzero(a != b)), 0.0
+        return float(np.count_nonzero(found != expected))
+    a, b = (as_floats(array, kind).astype(np.float64) for array in (found, expected))
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     if same.all():
-        return 0.0, TOLERANCES[kind]
+        return 0.0
     finite = b[np.isfinite(b)]
     scale = (float(np.abs(finite).max()) if finite.size else 0.0) or 1.0
-    with np.errstate(invalid="ignore"):
+    with np.errstate(all="ignore"):
         apart = np.where(same, 0.0, np.abs(a - b)) / scale
-    return float(np.where(np.isnan(apart), np.inf, apart).max()), TOLERANCES[kind]
+    return float(np.where(np.isnan(apart), np.inf, apart).max())
 
 
-def compare(kernel, found, expected):
+def compare(task, found):
     """Whether all that the kernel wrote is right; says how far it is off."""
-    right = True
+    if task.expected is None:
+        print(f"  not compared: {task.by}")
+        return True
+    right, kernel, sensitivity = True, task.kernel, None
+    if "status" in found and found["status"].any():
+        print(f"  index {found['status'][1]} is reported as out of range: WRONG")
+        right = False
     for name in kernel.elements:
         if name.startswith("in_ptr"):
             continue
         kind = kind_of(kernel, name)
-        apart, allowed = difference(found[name], expected[name], kind)
+        apart, allowed = difference(found[name], task.expected[name], kind), TOLERANCES.get(kind, 0.0)
+        if kind in TOLERANCES and apart > allowed:
+            sensitivity = task.sensitivity() if sensitivity is None else sensitivity
+            allowed = max(allowed, min(MOST * allowed, ROUNDINGS * sensitivity.get(name, 0.0)))
         right = right and apart <= allowed
         what = f"largest relative difference {apart:.3g}" if kind in TOLERANCES else f"{apart:.0f} elements differ"
         print(f"  {name}: {what}{'' if apart <= allowed else f' (allowed: {allowed:.3g}): WRONG'}")
     return right
 
 
-def run_on_gpu(gpu, kernel):
-    """Whether the kernel computes on the GPU what it does in the interpreter."""
-    inputs, expected = evaluate_apart(file_of(kernel), kernel.name)
-    grid = grid_of(kernel)
-    if max(grid[1:]) > 65535:
-        raise SystemExit(f"{kernel.name}: a grid of {grid} is too large; give larger blocks by --config")
-    compiled = compile_for(kernel, gpu.capability)
-    values = {**numbers_of(kernel), **inputs}
-    found, milliseconds = gpu.run(compiled, [values[name] for name in parameters(kernel)], grid)
-    print(f"{kernel.name} on {gpu.name} (sm_{gpu.capability}, {compiled.registers} registers), {config_text(kernel)}:")
-    arrays = [name for name in parameters(kernel) if name in inputs]
-    right = compare(kernel, dict(zip(arrays, found)), expected)
-    moved = sum(array.nbytes for array in inputs.values())
+def run_on_gpu(gpu, task):
+    """Whether the kernel computes on the GPU what it has to."""
+    kernel, grid = task.kernel, grid_of(task.kernel)
+    with tempfile.TemporaryDirectory() as folder:
+        launched = kernel
+        if any(blocks > most for blocks, most in zip(grid[1:], gpu.largest_grid[1:])):
+            launched, grid = folded(kernel, folder), [grid[0] * grid[1] * grid[2], 1, 1]
+        if grid[0] > gpu.largest_grid[0]:
+            raise SystemExit(f"{kernel.name}: a grid of {grid[0]} blocks is too large; give larger blocks by --config")
+        code = compiled(launched, gpu.capability)
+    values = {**numbers_of(kernel), **task.inputs}
+    found, milliseconds = gpu.run(code, [values[name] for name in parameters(kernel)], grid)
+    print(f"{kernel.name} ({code.registers} registers), {config_text(kernel)}, against {task.by}:")
+    arrays = [name for name in parameters(kernel) if name in task.inputs]
+    right = compare(task, dict(zip(arrays, found)))
+    moved = sum(array.nbytes for array in task.inputs.values())
     print(f"  {milliseconds:.4f} ms, {moved / milliseconds / 1e6:.4g} GB/s ({moved} bytes)")
     return right
 
 
-def without_gpu(why, kernel, capability):
-    evaluate_apart(file_of(kernel), kernel.name)
-    registers = compile_for(kernel, capability).registers
-    print(f"{kernel.name}: {why}: compiled for sm_{capability} ({registers} registers), {config_text(kernel)}, "
-          "evaluated with NumPy only; not timed")  # fmt: skip
+def run_without_gpu(task, capability):
+    """Whether the kernel computes in Triton's interpreter what it has to."""
+    kernel = task.kernel
+    registers = compiled(kernel, capability).registers
+    print(f"{kernel.name} ({registers} registers), {config_text(kernel)}, against {task.by}:")
+    return compare(task, interpreted_apart(kernel, task.inputs))
+
+
+# The command line.
 
 
 def config_text(kernel):
@@ -242,15 +403,19 @@ def file_of(kernel):
     return os.path.abspath(inspect.getsourcefile(kernel.fn.fn))
 
 
-def configured(kernel, text):
-    """The kernel with what "XBLOCK=8,num_warps=4" says."""
-    config = dict(kernel.config)
+def configured(kernel, config):
+    return dataclasses.replace(kernel, config={**kernel.config, **config})
+
+
+def parsed(kernel, text):
+    """The configuration that "XBLOCK=8,num_warps=4" says."""
+    config = {}
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
-        if name.strip() not in config or not value.strip().isdigit():
+        if name.strip() not in kernel.config or not value.strip().isdigit():
             raise SystemExit(f"--config: {part!r}; {kernel.name} takes {config_text(kernel)}")
         config[name.strip()] = int(value)
-    return dataclasses.replace(kernel, config=config)
+    return config
 
 
 def options():
@@ -264,29 +429,48 @@ def options():
     return given
 
 
-def main(*kernels):
-    """Ends the process: with 1 where a kernel's numbers are wrong."""
+def open_gpu(given, stack):
+    """None where there is none, or none is wanted."""
+    from stax_triton import cuda_driver
+
+    if given.target:
+        return None
+    try:
+        gpu = stack.enter_context(cuda_driver.Gpu())
+        print(f"on {gpu.name} (sm_{gpu.capability})")
+        return gpu
+    except cuda_driver.NoGpu as error:
+        print(f"no GPU ({error})")
+        return None
+
+
+def main(*parts):
+    """Ends the process: with 1 where a kernel's numbers are wrong, or it could not be run. A part is a kernel that the
+    example's sizes do not take, or (kernel, plain function)."""
     from stax_triton import cuda_driver
 
     given, right = options(), True
-    if given.kernel and given.kernel not in [kernel.name for kernel in kernels]:
-        raise SystemExit(f"--kernel: there are {', '.join(kernel.name for kernel in kernels)}")
+    parts = [part if isinstance(part, tuple) else (part, None) for part in parts]
+    names = [kernel.name for kernel, _ in parts]
+    if given.kernel and given.kernel not in names:
+        raise SystemExit(f"--kernel: there are {', '.join(names)}")
+    wanted = [kernel.name for kernel, _ in parts if given.kernel in (None, kernel.name)]
+    pairs = [(configured(kernel, parsed(kernel, given.config) if kernel.name in wanted else {}), plain)
+             for kernel, plain in parts if plain is not None]  # fmt: skip
     with contextlib.ExitStack() as stack:
-        gpu, why = None, "as asked"
-        if not given.target:
-            try:
-                gpu = stack.enter_context(cuda_driver.Gpu())
-            except cuda_driver.NoGpu as error:
-                why = f"no GPU ({error})"
-        for kernel in kernels:
-            if given.kernel not in (None, kernel.name):
-                continue
-            if kernel.numels is None:
-                print(f"{kernel.name}: for other sizes than the example's, not run")
-                continue
-            kernel = configured(kernel, given.config)
-            if gpu:
-                right = run_on_gpu(gpu, kernel) and right
+        gpu, capability = open_gpu(given, stack), int((given.target or "sm_90")[3:])
+        if gpu is None:
+            print(f"compiled for sm_{capability} and run in Triton's interpreter, not timed")
+        tasks = {task.kernel.name: task for task in make_tasks(pairs)}
+        for name in wanted:
+            if name not in tasks:
+                print(f"{name}: for other sizes than the example's, not run")
+            elif not gpu:
+                right = run_without_gpu(tasks[name], capability) and right
             else:
-                without_gpu(why, kernel, int((given.target or "sm_90")[3:]))
+                try:
+                    right = run_on_gpu(gpu, tasks[name]) and right
+                except cuda_driver.GpuError as error:
+                    sys.stdout.flush()
+                    raise SystemExit(f"{name}: {error}") from None
     sys.exit(0 if right else 1)

@@ -6,6 +6,7 @@
 
 #include "compiler/constant_evaluator.h"
 #include "compiler/product_calls.h"
+#include "compiler/standalone_file.h"
 #include "device/cpu_allocator.h"
 #include "device/cpu_info.h"
 #include "device/cuda_device.h"
@@ -150,6 +151,7 @@ Stages run_stages(graph::Graph graph, ShapeEnv& env, const PipelineOptions& opti
       emit_cpu(stages, target, sizes);
     else
       stages.gpu_kernels = make_gpu_kernels(stages.program, stages.schedule, target, sizes);
+    if (!stages.gpu_kernels.empty()) stages.example = example_sizes(stages.program, sizes);
   } catch (const Error& error) {
     if (options.strict_native) throw;
     stages.fallback = error.what();
@@ -239,7 +241,7 @@ std::string stage_text(const Stages& stages, std::string_view stage) {
     return text;
   }
   const bool cpu = stages.gpu_kernels.empty();
-  if (stage == "triton" && !cpu) return standalone_file(stages.gpu_kernels);
+  if (stage == "triton" && !cpu) return standalone_file(stages);
   if (stage == "cpp" && cpu) {
     for (const std::string& source : stages.sources) text += source;
     return text;

@@ -1,6 +1,7 @@
 // From a captured graph to something that runs: the one place that strings the stages together.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,11 +55,12 @@ struct Stages {
   /// Of the groups that are not external, one or several each: only one of the two lists is filled.
   std::vector<codegen::Kernel> kernels;  // for a CPU
   std::vector<GpuKernel> gpu_kernels;
-  std::vector<std::string> sources;  // of `kernels`: one for each run of the host compiler
-  std::vector<int32_t> source_of;    // parallel to kernels: position in sources
-  std::string target;                // "cpu:x86-64-v4"
-  Device device;                     // what it runs on
-  std::string fallback;              // why the program runs in the reference executor; empty: it does not
+  std::map<Symbol, int64_t> example;  // with `gpu_kernels`: sizes in the example
+  std::vector<std::string> sources;   // of `kernels`: one for each run of the host compiler
+  std::vector<int32_t> source_of;     // parallel to kernels: position in sources
+  std::string target;                 // "cpu:x86-64-v4"
+  Device device;                      // what it runs on
+  std::string fallback;               // why the program runs in the reference executor; empty: it does not
   double stax_seconds = 0, host_seconds = 0;
 };
 

@@ -160,7 +160,7 @@ std::vector<GpuKernel> make_gpu_kernels(const loops::Program& program, const sch
     bool found = false;  // the form that the example's sizes take
     for (codegen::TileKernel& tile :
          codegen::make_tile_kernels(program, group, target, number, sizes, most)) {
-      GpuKernel kernel{std::move(tile), {}, {}, {}, {}};
+      GpuKernel kernel{std::move(tile), {}, {}, {}, {}, 0};
       kernel.info = codegen::info_of(kernel.tile);
       kernel.sources = codegen::print_sources(kernel.tile);
       if (!kernel.info.when.empty()) --forms;
@@ -169,25 +169,13 @@ std::vector<GpuKernel> make_gpu_kernels(const loops::Program& program, const sch
         kernel.first = likely_launch(kernel.info, sizes);
         kernel.launch_facts = launch_facts(kernel.tile, program, sizes);
       }
+      kernel.group = static_cast<size_t>(&group - schedule.groups.data());
       found = found || fits;
       out.push_back(std::move(kernel));
     }
     ++number;
   }
   return out;
-}
-
-std::string standalone_file(std::span<const GpuKernel> kernels) {
-  std::string text;
-  std::vector<std::string_view> names;
-  for (const GpuKernel& kernel : kernels) {
-    text += codegen::print_triton(kernel.tile, false, kernel.launch_facts) + "\n\n";
-    names.push_back(kernel.tile.name);
-  }
-  return text + fmt::format(
-                    "if __name__ == \"__main__\":\n    from stax_triton import standalone\n\n"
-                    "    standalone.main({})\n",
-                    fmt::join(names, ", "));
 }
 
 std::vector<std::shared_ptr<tuning::TunedKernel>> kernels_on_gpu(const Stages& stages,

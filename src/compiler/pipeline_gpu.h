@@ -37,14 +37,12 @@ struct GpuKernel {
   codegen::TritonSources sources;
   std::optional<FirstLaunch> first;  // none: another form is launched
   std::string launch_facts;          // of `first`, as arguments of the decorator: what a launch needs
+  size_t group = 0;                  // position in Schedule::groups
 };
 
 /// The kernels of the groups that are not external, one or several each, in the order of the groups.
 std::vector<GpuKernel> make_gpu_kernels(const loops::Program& program, const schedule::Schedule& schedule,
                                         const schedule::Target& target, const Sizes& sizes);
-
-/// One Python file with all of them, which checks and measures them when it is run.
-std::string standalone_file(std::span<const GpuKernel> kernels);
 
 /// The compiler of kernels for GPUs, which all compiled functions share.
 runtime::TritonCompiler& triton_compiler();

@@ -104,6 +104,7 @@ State& state() {
     if (ftruncate(s->file, static_cast<off_t>(kMemory)) != 0) std::abort();
     void* memory = mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, s->file, 0);
     if (memory == MAP_FAILED) std::abort();
+    if (const char* bytes = std::getenv("FAKE_CUDA_MEMORY")) s->limit = std::strtoull(bytes, nullptr, 10);
     s->memory = static_cast<std::byte*>(memory);
     return s;
   }();

@@ -1,6 +1,6 @@
 """Runs a file of `stax show --stage triton` on the fake driver: what passes for machine code names the kernel, which is
 interpreted when it is launched. run_standalone.py FILE FROM TO OPTION...: what is launched has TO for the first FROM, if
-that is not empty."""
+that is not empty. SCRATCH_BYTES: what an instance needs of global scratch memory; SHARED_BYTES: what a block needs."""
 
 import importlib.machinery
 import importlib.util
@@ -10,7 +10,7 @@ import runpy
 import sys
 
 from stax_triton import compile as stax_compile
-from stax_triton import standalone
+from stax_triton import cuda_driver, standalone
 
 
 def stand_in():
@@ -30,15 +30,17 @@ def main(path, old, new, *options):
         blocks = standalone.blocks_of(kernel)
         kinds = stax_compile.argument_types(kernel, blocks, kernel.wide)
         types = [kind for kind in kinds.values() if kind != "constexpr"]
-        files = pathlib.Path(path).read_text(encoding="utf-8").split("import triton\n")
+        files = pathlib.Path(standalone.file_of(kernel)).read_text(encoding="utf-8").split("import triton\n")
         source = "import triton\n" + next(file for file in files if f"def {kernel.name}(" in file)
         if old:
             assert old in source
             source = source.replace(old, new, 1)
         code = machine_code({"source": source, "kernel": kernel.name, "blocks": blocks}, types)
-        return standalone.Compiled(code, kernel.name, types, 2, kernel.config["num_warps"], 0, 1)
+        scratch, shared = (int(os.environ.get(name, "0")) for name in ("SCRATCH_BYTES", "SHARED_BYTES"))
+        return standalone.Compiled(code, kernel.name, types, [scratch, 0], kernel.config["num_warps"], shared, 1)
 
     standalone.compile_for = compile_for
+    cuda_driver.WARM_UP, cuda_driver.TIMED = 1, 1  # the interpreter is slow
     sys.argv = [path, *options]
     runpy.run_path(path, run_name="__main__")
 
