@@ -17,9 +17,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 target_include_directories(stax_flags INTERFACE
   ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/generated)
+# Targets with the property STAX_UNSANITIZED are built without sanitizers.
 if(STAX_SANITIZE)
-  target_compile_options(stax_flags INTERFACE -fsanitize=${STAX_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  target_link_options(stax_flags INTERFACE -fsanitize=${STAX_SANITIZE})
+  set(sanitized "$<NOT:$<BOOL:$<TARGET_PROPERTY:STAX_UNSANITIZED>>>")
+  target_compile_options(stax_flags INTERFACE
+    "$<${sanitized}:-fsanitize=${STAX_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>")
+  target_link_options(stax_flags INTERFACE "$<${sanitized}:-fsanitize=${STAX_SANITIZE}>")
 endif()
 
 # Most of a compiler run is spent on reading headers and instantiating their templates, so files are compiled a few at a
