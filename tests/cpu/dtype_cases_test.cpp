@@ -253,6 +253,59 @@ TEST(DTypeCases, CategoriesDecideBeforeWidths) {
   });
 }
 
+/// The number that 16 bits stand for, with so many of them for the exponent.
+double half_of_bits(int64_t bits, int exponent_bits) {
+  const int mantissa_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
+  const auto exponent = static_cast<int>(bits >> mantissa_bits & ((1 << exponent_bits) - 1));
+  const auto mantissa = static_cast<double>(bits & ((1 << mantissa_bits) - 1));
+  const double sign = (bits & 0x8000) != 0 ? -1 : 1;
+  if (exponent == (1 << exponent_bits) - 1) return mantissa != 0 ? kNaN : sign * kInf;
+  if (exponent == 0) return sign * std::ldexp(mantissa, 1 - bias - mantissa_bits);
+  return sign * std::ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
+}
+
+TEST(DTypeCases, BitsOfHalfTypesInBothDirections) {
+  const std::pair<DType, int> types[] = {{kFloat16, 5}, {kBFloat16, 8}};
+  const Tensor bits = (arange(65536) - 32768).to(kInt16);
+  for (const auto& [type, exponent_bits] : types) {
+    SCOPED_TRACE(std::string(name(type)));
+    Numbers expected(65536), whole_numbers(65536);
+    for (int64_t i = 0; i < 65536; ++i) {
+      expected[i] = half_of_bits((i - 32768) & 0xffff, exponent_bits);
+      whole_numbers[i] = std::isnan(expected[i]) ? 0 : static_cast<double>(i - 32768);
+    }
+    for_each_mode([&](const Mode& run) {
+      const Tensors got = run(
+          [dtype = type](const Tensors& t) {
+            const Tensor seen = t[0].view(dtype);
+            const Tensor computed = (t[0].to(kInt32) + 0).to(kInt16).view(dtype);  // memory of the program
+            return Tensors{seen * 1, where(computed.isnan(), 0, computed.view(kInt16))};
+          },
+          {bits});
+      expect_signed(got[0], expected);
+      expect_values(got[1], whole_numbers);
+    });
+  }
+}
+
+TEST(DTypeCases, BitsOfAHalfAreThoseOfTheRoundedNumber) {
+  for_each_mode([](const Mode& run) {
+    const Tensors got = run(
+        [](const Tensors& t) {
+          const Tensor negated = t[0] * 1;
+          const Tensor bits = negated.view(kInt16);
+          bits.copy_(bits.bitwise_xor(full_like(bits, -32768)));  // a write through the view
+          return Tensors{(t[0] * 1.1).view(kInt16) + 0, t[0].view(kUInt8) + 0, t[1].view(kBFloat16) * 1,
+                         negated};
+        },
+        {make({1, 3}, kFloat16), make({1}, kFloat32)});
+    expect_whole(got[0], {15462, 17050});  // 1.0996094 and 3.3007812, rounded
+    expect_whole(got[1], {0x00, 0x3c, 0x00, 0x42});
+    expect_values(got[2], {0, 1});
+    expect_values(got[3], {-1, -3});
+  });
+}
+
 TEST(DTypeCases, RangesOfIntegersFromFractions) {
   for_each_mode([](const Mode& run) {
     const Tensors out = run(
