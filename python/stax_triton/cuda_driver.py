@@ -133,8 +133,8 @@ class Gpu:
         """(module, function) of machine code."""
         most = self.attribute(SHARED_OPT_IN)
         if compiled.shared_bytes > most:
-            raise GpuError(f"it needs {compiled.shared_bytes} bytes of shared memory, {self.name} has {most} for a block "
-                           "of threads; take smaller blocks or fewer stages by --config")  # fmt: skip
+            raise GpuError(f"it needs {compiled.shared_bytes} bytes of shared memory, {self.name} has {most} for a "
+                           "block of threads; take smaller blocks or fewer stages by --config")  # fmt: skip
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cuModuleLoadData", ctypes.byref(module), compiled.cubin)
         self.call("cuModuleGetFunction", ctypes.byref(function), module, compiled.entry.encode())

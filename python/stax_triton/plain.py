@@ -1,6 +1,6 @@
 """The functions of plain evaluations (`def plain...` in files of `stax show --stage triton`) that NumPy lacks.
 
-They follow the rules of the instructions of loops (src/loops/opcode.h), by the shortest way rather than the fastest one,
+They follow the rules of the instructions of loops (src/loops/opcode.h), by the shortest way rather than the fastest,
 and share nothing with the kernels. Folds and scans go over the last axes of an array; folds leave them with length 1.
 Half types are given as float32.
 """
@@ -8,6 +8,9 @@ Half types are given as float32.
 import math
 
 import numpy as np
+
+# Before NumPy 2, Python's numbers widen numbers of NumPy unless told otherwise.
+getattr(np, "_set_promotion_state", lambda state: None)("weak")
 
 
 class Undetermined(Exception):
@@ -30,8 +33,9 @@ def float16(x):
 def bfloat16(x):
     """Rounded to bfloat16, to nearest even, still float32."""
     x = np.asarray(x, np.float32)
+    half, one, below = np.uint64(16), np.uint64(1), np.uint64(0x7FFF)
     bits = x.view(np.uint32).astype(np.uint64)
-    rounded = (bits + 0x7FFF + (bits >> 16 & 1) >> 16 << 16).astype(np.uint32).view(np.float32)
+    rounded = (bits + below + (bits >> half & one) >> half << half).astype(np.uint32).view(np.float32)
     return np.where(np.isnan(x), x, rounded)
 
 
@@ -55,6 +59,7 @@ def _places(index, value, mask):
 def store(array, index, value, mask=None):
     """array[index] = value where the mask holds. Values that meet at one place have to be equal."""
     index, value = _places(index, value, mask)
+    value = value.astype(array.dtype)
     array[index] = value
     kept = array[index]
     if not ((kept == value) | ((kept != kept) & (value != value))).all():
@@ -118,7 +123,9 @@ def _digamma(x):
     if x == 0:
         return -math.copysign(math.inf, x)
     if x < 0:
-        return math.nan if math.isinf(x) or x == math.floor(x) else _digamma(1 - x) - math.pi / math.tan(math.pi * (x - math.floor(x)))
+        if math.isinf(x) or x == math.floor(x):
+            return math.nan
+        return _digamma(1 - x) - math.pi / math.tan(math.pi * (x - math.floor(x)))
     below = 0.0
     while x < 20:
         below, x = below + 1 / x, x + 1

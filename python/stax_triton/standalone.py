@@ -1,9 +1,9 @@
 """What a file of `stax show --stage triton` does when it is run: it checks its kernels, and measures them.
 
-What a kernel has to compute is evaluated by a function of NumPy in the same file, which was printed from the loops that
-the kernel was made from. Where there is a GPU, the kernel is compiled for it and launched by the driver's library; what it
-wrote is compared, and launches from a cold L2 cache are timed. Elsewhere its text is run by Triton's interpreter, in a
-process of its own, and that is compared. Needs Triton and NumPy.
+What a kernel has to compute is evaluated by a function of NumPy in the same file, which was printed from the loops
+that the kernel was made from. Where there is a GPU, the kernel is compiled for it and launched by the driver's library;
+what it wrote is compared, and launches from a cold L2 cache are timed. Elsewhere its text is run by Triton's
+interpreter, in a process of its own, and that is compared. Needs Triton and NumPy.
 """
 
 import argparse
@@ -26,7 +26,7 @@ except ImportError:  # require_packages() says what to do
     np = None
 
 # As tools/requirements.txt has them, and the first version that does.
-PACKAGES = {"numpy": ("2.4.6", "2.0"), "triton": ("3.6.0", "3.4")}
+PACKAGES = {"numpy": ("2.4.6", "1.26"), "triton": ("3.6.0", "3.4")}
 
 DTYPES = {"i1": "bool", "u8": "uint8", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "fp16": "float16",
           "bf16": "uint16", "fp32": "float32", "fp64": "float64"}  # fmt: skip
@@ -34,12 +34,13 @@ DTYPES = {"i1": "bool", "u8": "uint8", "i8": "int8", "i16": "int16", "i32": "int
 # have to be equal.
 TOLERANCES = {"fp64": 1e-10, "fp32": 1e-5, "fp16": 4e-3, "bf16": 3e-2}
 HALVES = ("fp16", "bf16")
-# Where a result changes by d if inputs are off by one rounding, or if all is computed in float64, a kernel may be off by
-# that many times d, as long as this is no more than so many times the above: sums and differences may cancel.
+# Where a result changes by d if inputs are off by one rounding, or if all is computed in float64, a kernel may be off
+# by that many times d, as long as this is no more than so many times the above: sums and differences may cancel.
 ROUNDINGS, MOST = 32, 100
 STATUS_WORDS = 4  # of KernelStatus; all are 0 as long as no index is out of range
 AXES = ("x", "y", "z")  # of the grid
-# Integers may be indices: the first of these whose indices are in range, and store nothing at one place twice, is taken.
+# Integers may be indices: the first of these whose indices are in range, and that do not store twice at one place, are
+# taken.
 DRAWS = ("random", "ascending by 8", "ascending", "zeros")
 
 
@@ -89,7 +90,8 @@ def kind_of(kernel, name):
 
 def drawn(kernel, name, buffer, how):
     """What is in a buffer that no kernel before has written."""
-    random, elements, kind = np.random.default_rng(zlib.crc32(buffer.encode())), kernel.elements[name], kind_of(kernel, name)
+    random = np.random.default_rng(zlib.crc32(buffer.encode()))
+    elements, kind = kernel.elements[name], kind_of(kernel, name)
     if name.startswith("out_"):
         return as_stored(np.full(elements, np.nan if kind in TOLERANCES else 1).astype(
             np.float32 if kind in HALVES else DTYPES[kind]), kind)  # fmt: skip
@@ -235,7 +237,7 @@ def argument(kernel, name, buffers):
 
 
 def interpret_in(folder, path, name, config):
-    """Runs the kernel on the inputs in `folder`, where it leaves the results: the work of the process that interprets."""
+    """Runs the kernel on the inputs in `folder`, where it leaves the results; in the process that interprets."""
     from stax_triton import interpret  # before anything else imports Triton
 
     from stax_triton import compile as stax_compile  # noqa: E402

@@ -11,23 +11,23 @@ namespace {
 
 /// Says what is missing before the imports of the kernels fail.
 constexpr std::string_view kHead =
-    R"(# Run by itself, this file checks its kernels and times them: PYTHONPATH=python python FILE [--help]
+    R"py(# Run by itself, this file checks its kernels and times them: PYTHONPATH=python python FILE [--help]
 if __name__ == "__main__":
     try:
         from stax_triton import standalone
     except ModuleNotFoundError as error:
         raise SystemExit(
-            f"{error}: set PYTHONPATH to the folder python of Stax's sources, or share/stax/python of its installation"
+            f"{error}: set PYTHONPATH to the folder python of Stax's sources (installed: share/stax/python)"
         ) from None
     standalone.require_packages()
 
-)";
+)py";
 
 constexpr std::string_view kPlainHead = R"(import numpy as np
 from stax_triton import plain
 
-# What the kernels have to compute, from the loops that they were made from. Arguments are flat arrays, each axis of
-# np.ogrid is a loop.
+# What the kernels have to compute, from the loops that they were made from. Arguments are flat arrays, each axis
+# of np.ogrid is a loop.
 )";
 
 std::vector<codegen::PlainArgument> arguments_of(const codegen::TileKernel& kernel) {

@@ -1,3 +1,13 @@
+# Run by itself, this file checks its kernels and times them: PYTHONPATH=python python FILE [--help]
+if __name__ == "__main__":
+    try:
+        from stax_triton import standalone
+    except ModuleNotFoundError as error:
+        raise SystemExit(
+            f"{error}: set PYTHONPATH to the folder python of Stax's sources (installed: share/stax/python)"
+        ) from None
+    standalone.require_packages()
+
 import triton
 import triton.language as tl
 from stax_triton.runtime import ReductionHint, TileHint, libdevice, triton_helpers, triton_heuristics
@@ -34,7 +44,23 @@ def triton_per_fused_0(in_ptr0, in_ptr1, out_ptr0, xnumel, r0_numel, XBLOCK : tl
     tl.store(out_ptr0 + (x0), tmp9, xmask)
 
 
-if __name__ == "__main__":
-    from stax_triton import standalone
+import numpy as np
+from stax_triton import plain
 
-    standalone.main(triton_per_fused_0)
+# What the kernels have to compute, from the loops that they were made from. Arguments are flat arrays, each axis
+# of np.ogrid is a loop.
+def plain_0(in_ptr0: "in0", in_ptr1: "in1", out_ptr0: "out0"):
+    i0, r0 = np.ogrid[:64, :128]
+    tmp0 = in_ptr0[128*i0 + r0]
+    tmp1 = in_ptr1[128*i0 + r0]
+    tmp2 = tmp0 + tmp1
+    tmp3 = np.maximum(tmp2, 0)
+    tmp4 = tmp3 * 2.0
+    tmp5 = plain.total(tmp4)
+    out_ptr0[i0] = tmp5
+
+
+if __name__ == "__main__":
+    standalone.main(
+        (triton_per_fused_0, plain_0),
+    )

@@ -1,3 +1,13 @@
+# Run by itself, this file checks its kernels and times them: PYTHONPATH=python python FILE [--help]
+if __name__ == "__main__":
+    try:
+        from stax_triton import standalone
+    except ModuleNotFoundError as error:
+        raise SystemExit(
+            f"{error}: set PYTHONPATH to the folder python of Stax's sources (installed: share/stax/python)"
+        ) from None
+    standalone.require_packages()
+
 import triton
 import triton.language as tl
 from stax_triton.runtime import ReductionHint, TileHint, libdevice, triton_helpers, triton_heuristics
@@ -33,7 +43,30 @@ def triton_poi_fused_0(in_ptr0, in_ptr1, out_ptr0, xnumel, XBLOCK : tl.constexpr
     tl.store(out_ptr0 + (x0), tmp18, xmask)
 
 
-if __name__ == "__main__":
-    from stax_triton import standalone
+import numpy as np
+from stax_triton import plain
 
-    standalone.main(triton_poi_fused_0)
+# What the kernels have to compute, from the loops that they were made from. Arguments are flat arrays, each axis
+# of np.ogrid is a loop.
+def plain_0(in_ptr0: "in0", in_ptr1: "in1", out_ptr0: "out0"):
+    i0 = np.ogrid[:2048]
+    tmp0 = in_ptr0[0]
+    tmp1 = in_ptr1[i0]
+    tmp2 = tmp1 * 0.7071067811865476
+    tmp3 = plain.erf(tmp2)
+    tmp4 = 1.0 + tmp3
+    tmp5 = 0.5 * tmp4
+    tmp6 = tmp1 * tmp1
+    tmp7 = -0.5 * tmp6
+    tmp8 = np.exp(tmp7)
+    tmp9 = 0.3989422804014327 * tmp8
+    tmp10 = tmp1 * tmp9
+    tmp11 = tmp5 + tmp10
+    tmp12 = tmp0 * tmp11
+    out_ptr0[i0] = tmp12
+
+
+if __name__ == "__main__":
+    standalone.main(
+        (triton_poi_fused_0, plain_0),
+    )

@@ -1,3 +1,13 @@
+# Run by itself, this file checks its kernels and times them: PYTHONPATH=python python FILE [--help]
+if __name__ == "__main__":
+    try:
+        from stax_triton import standalone
+    except ModuleNotFoundError as error:
+        raise SystemExit(
+            f"{error}: set PYTHONPATH to the folder python of Stax's sources (installed: share/stax/python)"
+        ) from None
+    standalone.require_packages()
+
 import triton
 import triton.language as tl
 from stax_triton.runtime import ReductionHint, TileHint, libdevice, triton_helpers, triton_heuristics
@@ -22,7 +32,20 @@ def triton_poi_fused_0(in_ptr0, in_ptr1, out_ptr0, ynumel, xnumel, YBLOCK : tl.c
     tl.store(out_ptr0 + (x1 + 512*y0), tmp2, xmask & ymask)
 
 
-if __name__ == "__main__":
-    from stax_triton import standalone
+import numpy as np
+from stax_triton import plain
 
-    standalone.main(triton_poi_fused_0)
+# What the kernels have to compute, from the loops that they were made from. Arguments are flat arrays, each axis
+# of np.ogrid is a loop.
+def plain_0(in_ptr0: "in0", in_ptr1: "in1", out_ptr0: "out0"):
+    i0, i1 = np.ogrid[:256, :512]
+    tmp0 = in_ptr0[i0 + 256*i1]
+    tmp1 = in_ptr1[512*i0 + i1]
+    tmp2 = tmp0 + tmp1
+    out_ptr0[512*i0 + i1] = tmp2
+
+
+if __name__ == "__main__":
+    standalone.main(
+        (triton_poi_fused_0, plain_0),
+    )

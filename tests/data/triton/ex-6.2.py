@@ -1,3 +1,13 @@
+# Run by itself, this file checks its kernels and times them: PYTHONPATH=python python FILE [--help]
+if __name__ == "__main__":
+    try:
+        from stax_triton import standalone
+    except ModuleNotFoundError as error:
+        raise SystemExit(
+            f"{error}: set PYTHONPATH to the folder python of Stax's sources (installed: share/stax/python)"
+        ) from None
+    standalone.require_packages()
+
 import triton
 import triton.language as tl
 from stax_triton.runtime import ReductionHint, TileHint, libdevice, triton_helpers, triton_heuristics
@@ -62,7 +72,28 @@ def triton_per_fused_1(in_ptr0, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexp
     tl.store(out_ptr0 + (x0), tmp3, xmask)
 
 
-if __name__ == "__main__":
-    from stax_triton import standalone
+import numpy as np
+from stax_triton import plain
 
-    standalone.main(triton_red_fused_0, triton_per_fused_1)
+# What the kernels have to compute, from the loops that they were made from. Arguments are flat arrays, each axis
+# of np.ogrid is a loop.
+def plain_0(in_ptr0: "in0", out_ptr0: "buf1"):
+    i0, r0 = np.ogrid[:128, :8192]
+    tmp0 = in_ptr0[8192*i0 + r0]
+    tmp1 = tmp0 * tmp0
+    tmp2 = plain.total(tmp1)
+    out_ptr0[i0] = tmp2
+
+
+def plain_1(in_ptr0: "buf1", out_ptr0: "out0"):
+    i0, r0 = np.ogrid[:64, :2]
+    tmp0 = in_ptr0[2*i0 + r0]
+    tmp1 = plain.total(tmp0)
+    out_ptr0[i0] = tmp1
+
+
+if __name__ == "__main__":
+    standalone.main(
+        (triton_red_fused_0, plain_0),
+        (triton_per_fused_1, plain_1),
+    )

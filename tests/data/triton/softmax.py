@@ -1,3 +1,13 @@
+# Run by itself, this file checks its kernels and times them: PYTHONPATH=python python FILE [--help]
+if __name__ == "__main__":
+    try:
+        from stax_triton import standalone
+    except ModuleNotFoundError as error:
+        raise SystemExit(
+            f"{error}: set PYTHONPATH to the folder python of Stax's sources (installed: share/stax/python)"
+        ) from None
+    standalone.require_packages()
+
 import triton
 import triton.language as tl
 from stax_triton.runtime import ReductionHint, TileHint, libdevice, triton_helpers, triton_heuristics
@@ -34,7 +44,23 @@ def triton_per_fused_0(in_ptr0, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexp
     tl.store(out_ptr0 + (r0_1 + 1000*x0), tmp9, r0_mask & xmask)
 
 
-if __name__ == "__main__":
-    from stax_triton import standalone
+import numpy as np
+from stax_triton import plain
 
-    standalone.main(triton_per_fused_0)
+# What the kernels have to compute, from the loops that they were made from. Arguments are flat arrays, each axis
+# of np.ogrid is a loop.
+def plain_0(in_ptr0: "in0", out_ptr0: "out0"):
+    i0, r0 = np.ogrid[:256, :1000]
+    tmp0 = in_ptr0[1000*i0 + r0]
+    tmp1 = plain.largest(tmp0)
+    tmp2 = tmp0 - tmp1
+    tmp3 = np.exp(tmp2)
+    tmp4 = plain.total(tmp3)
+    tmp5 = tmp3 / tmp4
+    out_ptr0[1000*i0 + r0] = tmp5
+
+
+if __name__ == "__main__":
+    standalone.main(
+        (triton_per_fused_0, plain_0),
+    )

@@ -1,6 +1,6 @@
 """Runs a file of `stax show --stage triton` on the fake driver: what passes for machine code names the kernel, which is
-interpreted when it is launched. run_standalone.py FILE FROM TO OPTION...: what is launched has TO for the first FROM, if
-that is not empty. SCRATCH_BYTES: what an instance needs of global scratch memory; SHARED_BYTES: what a block needs."""
+interpreted when it is launched. run_standalone.py FILE FROM TO OPTION...: what is launched has TO for the first FROM,
+if that is not empty. SCRATCH_BYTES: what an instance needs of global scratch memory; SHARED_BYTES: what a block needs."""
 
 import importlib.machinery
 import importlib.util
