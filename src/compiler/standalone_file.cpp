@@ -14,12 +14,12 @@ constexpr std::string_view kHead =
     R"py(# Run by itself, this file checks its kernels and times them: PYTHONPATH=python python FILE [--help]
 if __name__ == "__main__":
     try:
-        from stax_triton import standalone
+        from stax_triton import requirements
     except ModuleNotFoundError as error:
         raise SystemExit(
             f"{error}: set PYTHONPATH to the folder python of Stax's sources (installed: share/stax/python)"
         ) from None
-    standalone.require_packages()
+    requirements.check()
 
 )py";
 
@@ -59,8 +59,10 @@ std::string standalone_file(const Stages& stages) {
     pairs.push_back(fmt::format("({}, {})", kernel.tile.name, name));
   }
   return text + plain +
-         fmt::format("if __name__ == \"__main__\":\n    standalone.main(\n        {},\n    )\n",
-                     fmt::join(pairs, ",\n        "));
+         fmt::format(
+             "if __name__ == \"__main__\":\n    from stax_triton import standalone\n\n    standalone.main(\n "
+             "       {},\n    )\n",
+             fmt::join(pairs, ",\n        "));
 }
 
 std::map<Symbol, int64_t> example_sizes(const loops::Program& program, const Sizes& sizes) {

@@ -1,12 +1,12 @@
 # Run by itself, this file checks its kernels and times them: PYTHONPATH=python python FILE [--help]
 if __name__ == "__main__":
     try:
-        from stax_triton import standalone
+        from stax_triton import requirements
     except ModuleNotFoundError as error:
         raise SystemExit(
             f"{error}: set PYTHONPATH to the folder python of Stax's sources (installed: share/stax/python)"
         ) from None
-    standalone.require_packages()
+    requirements.check()
 
 import triton
 import triton.language as tl
@@ -61,6 +61,8 @@ def plain_0(in_ptr0: "in0", in_ptr1: "in1", out_ptr0: "out0"):
 
 
 if __name__ == "__main__":
+    from stax_triton import standalone
+
     standalone.main(
         (triton_per_fused_0, plain_0),
     )

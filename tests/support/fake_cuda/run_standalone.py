@@ -1,6 +1,6 @@
 """Runs a file of `stax show --stage triton` on the fake driver: what passes for machine code names the kernel, which is
 interpreted when it is launched. run_standalone.py FILE FROM TO OPTION...: what is launched has TO for the first FROM,
-if that is not empty. SCRATCH_BYTES: what an instance needs of global scratch memory; SHARED_BYTES: what a block needs."""
+if that is not empty. SCRATCH_BYTES and SHARED_BYTES: what an instance needs of global scratch and shared memory."""
 
 import importlib.machinery
 import importlib.util
@@ -10,7 +10,7 @@ import runpy
 import sys
 
 from stax_triton import compile as stax_compile
-from stax_triton import cuda_driver, standalone
+from stax_triton import cuda_driver, example, standalone
 
 
 def stand_in():
@@ -27,10 +27,10 @@ def main(path, old, new, *options):
 
     def compile_for(kernel, capability):
         assert capability == 90
-        blocks = standalone.blocks_of(kernel)
+        blocks = example.blocks_of(kernel)
         kinds = stax_compile.argument_types(kernel, blocks, kernel.wide)
         types = [kind for kind in kinds.values() if kind != "constexpr"]
-        files = pathlib.Path(standalone.file_of(kernel)).read_text(encoding="utf-8").split("import triton\n")
+        files = pathlib.Path(example.file_of(kernel)).read_text(encoding="utf-8").split("import triton\n")
         source = "import triton\n" + next(file for file in files if f"def {kernel.name}(" in file)
         if old:
             assert old in source

@@ -134,9 +134,8 @@ TEST_F(StandaloneKernel, FindsAWrongKernelOnGpus) {
 TEST_F(StandaloneKernel, LetsSumsDifferByRoundings) {
   const std::string script = folder_.path() + "/script.py";
   std::ofstream(script) << R"(
-import dataclasses, sys
 import numpy as np
-from stax_triton import plain, standalone
+from stax_triton import evaluation, plain
 from stax_triton.heuristics import Kernel
 
 terms = np.random.default_rng(3).standard_normal(4096).astype(np.float32)
@@ -147,11 +146,11 @@ def sum_of(in_ptr0: "in0", out_ptr0: "out0"):
 
 kernel = Kernel(None, "reduction", {}, {"in_ptr0": "*fp32", "out_ptr0": "*fp32"}, "Grid1D",
                 elements={"in_ptr0": 4096, "out_ptr0": 1}, numels={})
-task = standalone.make_task(kernel, sum_of, {"in0": terms}, "random")
+task = evaluation.make_task(kernel, sum_of, {"in0": terms}, "random")
 in_order = np.cumsum(terms)[-1]
 print("in order is off by", abs(in_order - 1))
-print("in order:", standalone.compare(task, {"out_ptr0": np.array([in_order])}))
-print("wrong:", standalone.compare(task, {"out_ptr0": np.array([1.001], np.float32)}))
+print("in order:", evaluation.compare(task, {"out_ptr0": np.array([in_order])}))
+print("wrong:", evaluation.compare(task, {"out_ptr0": np.array([1.001], np.float32)}))
 )";
   const ProcessResult result = run_python({script});
   EXPECT_THAT(result.output, AllOf(ContainsRegex("off by [0-9.]*e-0[45]"), HasSubstr("in order: True"),
