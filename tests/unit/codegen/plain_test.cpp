@@ -107,6 +107,53 @@ node op0 "a" [i0 < 4] [r0 < 3, r1 < 5]
               HasSubstr("plain.total(np.broadcast_to(tmp0, space)"));
 }
 
+/// The same number is added to the same place once for each point.
+TEST(PlainText, AdditionsCountAtEachPoint) {
+  EXPECT_THAT(plain_text(R"(
+buffer in0 float32 [1] input
+buffer in1 int64 [4] input
+buffer out0 float32 [1] input mutated
+node op0 "a" [i0 < 4]
+  v0 = load int64 in1[i0]
+  v1 = constant int64 2
+  v2 = lt bool v0 v1
+  v3 = load float32 in0[0]
+  atomic_add out0[0] v3 mask v2
+)"),
+              HasSubstr(R"(    tmp2 = in0[0]
+    plain.add_at(out0, 0, tmp2, tmp1)
+)"));
+  EXPECT_THAT(plain_text(R"(
+buffer in0 float32 [1] input
+buffer out0 float32 [1] input mutated
+node op0 "a" [i0 < 4]
+  v0 = load float32 in0[0]
+  atomic_add out0[0] v0
+)"),
+              HasSubstr("plain.add_at(out0, 0, np.broadcast_to(tmp0, (4,)))"));
+}
+
+/// A value that was loaded before a store to its array is not the one that lies there afterwards.
+TEST(PlainText, StoresEndWhatLoadsStandFor) {
+  EXPECT_THAT(plain_text(R"(
+buffer in0 float16 [64] input mutated
+buffer out0 float32 [64] output
+node op0 "a" [i0 < 64]
+  v0 = load float32 in0[i0]
+  v1 = exp float32 v0
+  store in0[i0] v1
+node op1 "b" [i0 < 64]
+  v0 = load float32 in0[i0]
+  store out0[i0] v0
+)"),
+              HasSubstr(R"(    tmp0 = in0[i0]
+    tmp1 = np.exp(tmp0)
+    in0[i0] = plain.float16(tmp1)
+    tmp2 = in0[i0]
+    out0[i0] = tmp2
+)"));
+}
+
 /// Two inputs of n numbers, and a result for each of `results`: (dtype, value of the body).
 class Evaluation {
  public:
