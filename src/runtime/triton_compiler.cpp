@@ -30,7 +30,7 @@ constexpr uint16_t kMachineCuda = 190;
 
 Json to_json(const TritonRequest& r) {
   Json blocks = Json::object(), divisible = Json::array(), request;
-  for (const auto& [block, size] : r.config.blocks) blocks.set(block, size);
+  for (const auto& [name, value] : r.config.constants()) blocks.set(name, value);
   for (const std::string& argument : r.divisible) divisible.push_back(argument);
   request.set("source", r.source);
   request.set("kernel", r.kernel);

@@ -157,7 +157,7 @@ void TritonInterpreter::launch(const TileKernel& kernel, const codegen::LaunchCo
   for (const codegen::TileAxis& axis : kernel.axes) extents.push_back(call.evaluate(axis.numel));
   for (const long extent : extents) arguments.push_back(int64_t{extent});
   for (const int64_t along : codegen::TileGrid(kernel, config).blocks(extents)) grid.push_back(along);
-  for (const auto& [block, size] : config.blocks) blocks.set(block, size);
+  for (const auto& [name, value] : config.constants()) blocks.set(name, value);
   if (blocks.is_null()) blocks = Json::object();
 
   state_->memory.reserve(total);

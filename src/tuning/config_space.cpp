@@ -23,6 +23,17 @@ constexpr int64_t kMostValues = int64_t{1} << 20;  // of a block, by Triton
 constexpr int32_t kMostWarps = 32;                 // 1024 threads
 constexpr size_t kMostCandidates = 6;
 
+/// What a configuration has beside the sizes of its blocks, in the order of the space's parameters.
+constexpr struct {
+  std::string_view name;
+  int32_t LaunchConfig::*member;
+} kSettings[] = {
+    {"num_warps", &LaunchConfig::warps},
+    {"num_stages", &LaunchConfig::stages},
+    {codegen::kKeptBlocks, &LaunchConfig::kept},
+};
+constexpr size_t kSettingCount = std::size(kSettings);
+
 int64_t largest_block(const TileAxis& axis) {
   return std::min(codegen::facts_of(axis.kind).largest_block, axis.size_hint);
 }
@@ -53,6 +64,7 @@ class Candidates {
     int64_t z = 1, y = 1, x = 1, r0 = 1;
     int32_t warps = 0;       // 0: as many as the blocks need
     bool at_a_time = false;  // a staged loop loads nothing ahead
+    int32_t kept = 0;        // blocks of a row, where the kernel keeps some
   };
 
   void add(const Wanted& wanted) {
@@ -68,6 +80,7 @@ class Candidates {
     }
     config.warps = wanted.warps > 0 ? wanted.warps : warps_for(values);
     config.stages = wanted.at_a_time ? 1 : stages_for(kernel_, config);
+    if (kernel_.keeps) config.kept = std::min(wanted.kept, steps_of_row(config));
     add(std::move(config));
   }
 
@@ -87,6 +100,11 @@ class Candidates {
     const int64_t wanted = std::clamp<int64_t>(values / each, reduces ? 2 : 1, reduces ? 16 : 8);
     const int64_t least = values >= 128 && !reduces ? 4 : 1;
     return static_cast<int32_t>(round_up_to_power_of_two(std::max(wanted, least)));
+  }
+
+  int32_t steps_of_row(const LaunchConfig& config) const {
+    const int64_t block = config.blocks.back().second;
+    return static_cast<int32_t>((hint_of(kernel_, TileAxisKind::r0) + block - 1) / block);
   }
 
   const TileKernel& kernel_;
@@ -172,10 +190,18 @@ void looped(const TileKernel& kernel, Candidates& out) {
         return;
       }
       if (r0 <= 4096) {
-        // The whole row in one block: it is read again out of the nearest cache.
+        // The whole row in one block: it stays in registers, or is read again out of the nearest cache.
+        if (kernel.keeps) out.add({.x = 1, .r0 = r0, .warps = 8, .kept = 1});
         for (const auto& [rows, warps] : {std::pair{1, 4}, {2, 16}, {1, 16}, {2, 8}})
           out.add({.x = rows, .r0 = r0, .warps = warps});
         out.add({.x = 1, .r0 = r0 / 2, .warps = 8});
+        return;
+      }
+      if (kernel.keeps) {
+        // As many values of a thread in registers as two instances of a processor have room for, or one.
+        for (const auto& [block, warps, kept] :
+             {std::tuple{8192, 32, 3}, {8192, 32, 2}, {8192, 16, 4}, {4096, 16, 2}, {2048, 16, 4}})
+          out.add({.x = 1, .r0 = block, .warps = warps, .kept = kept});
         return;
       }
       for (const auto& [block, warps] : {std::pair{4096, 4}, {4096, 16}, {2048, 16}, {8192, 32}, {4096, 8}})
@@ -212,33 +238,34 @@ ConfigSpace::ConfigSpace(const TileKernel& kernel) {
           {std::string(codegen::facts_of(axis.kind).block), powers_of_two(largest_block(axis))});
     }
   }
-  parameters_.push_back({"num_warps", powers_of_two(kMostWarps)});
-  parameters_.push_back(
-      {"num_stages", kernel.staged ? std::vector<int64_t>{1, 2, 3, 4, 6, 8} : std::vector<int64_t>{1}});
+  std::vector<int64_t> values[kSettingCount] = {powers_of_two(kMostWarps), {1}, {0}};
+  if (kernel.staged) values[1] = {1, 2, 3, 4, 6, 8};
+  if (kernel.keeps) values[2] = {0, 1, 2, 3, 4, 6};
+  for (size_t k = 0; k < kSettingCount; ++k)
+    parameters_.push_back({std::string(kSettings[k].name), std::move(values[k])});
 }
 
 int64_t ConfigSpace::value(const LaunchConfig& config, size_t i) const {
-  if (i + 2 < parameters_.size()) return config.blocks[i].second;
-  return i + 2 == parameters_.size() ? config.warps : config.stages;
+  const size_t blocks = block_count();
+  return i < blocks ? config.blocks[i].second : config.*kSettings[i - blocks].member;
 }
 
 LaunchConfig ConfigSpace::with(LaunchConfig config, size_t i, int64_t value) const {
-  if (i + 2 < parameters_.size()) {
+  if (i < block_count())
     config.blocks[i].second = value;
-  } else {
-    (i + 2 == parameters_.size() ? config.warps : config.stages) = static_cast<int32_t>(value);
-  }
+  else
+    config.*kSettings[i - block_count()].member = static_cast<int32_t>(value);
   return config;
 }
 
 bool ConfigSpace::fits(const LaunchConfig& config) const {
   int64_t values = fixed_;
   for (const auto& [name, block] : config.blocks) values *= block;
-  return values <= kMostValues;
+  return values * (1 + config.kept) <= kMostValues;
 }
 
 bool ConfigSpace::contains(const LaunchConfig& config) const {
-  if (config.blocks.size() + 2 != parameters_.size()) return false;
+  if (config.blocks.size() != block_count()) return false;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Parameter& p = parameters_[i];
     if (i < config.blocks.size() && config.blocks[i].first != p.name) return false;
@@ -261,7 +288,7 @@ LaunchConfig ConfigSpace::draw(std::mt19937_64& random) const {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       const Parameter& p = parameters_[i];
       const size_t last = p.values.size() - 1;
-      if (i + 2 < parameters_.size()) config.blocks.emplace_back(p.name, 0);
+      if (i < block_count()) config.blocks.emplace_back(p.name, 0);
       config = with(std::move(config), i, p.values[std::uniform_int_distribution<size_t>(0, last)(random)]);
     }
     if (fits(config)) return config;
@@ -269,17 +296,23 @@ LaunchConfig ConfigSpace::draw(std::mt19937_64& random) const {
 }
 
 int64_t ConfigSpace::size() const {
-  // Walks the blocks; warps and stages do not change what fits.
-  const size_t blocks = parameters_.size() - 2;
+  // Walks the blocks and, last, those kept; warps and stages do not change what fits.
+  const size_t blocks = block_count();
   const std::function<int64_t(size_t, int64_t)> count = [&](size_t i, int64_t values) -> int64_t {
     if (values > kMostValues) return 0;
-    if (i == blocks) return 1;
+    if (i == blocks)
+      return std::ranges::count_if(parameters_.back().values,
+                                   [&](int64_t kept) { return values * (1 + kept) <= kMostValues; });
     int64_t n = 0;
     for (const int64_t v : parameters_[i].values) n += count(i + 1, values * v);
     return n;
   };
   const auto choices = [&](size_t i) { return static_cast<int64_t>(parameters_[i].values.size()); };
   return count(0, fixed_) * choices(blocks) * choices(blocks + 1);
+}
+
+size_t ConfigSpace::block_count() const {
+  return parameters_.size() - kSettingCount;
 }
 
 std::vector<LaunchConfig> candidates(const TileKernel& kernel) {
@@ -303,7 +336,8 @@ std::vector<LaunchConfig> candidates(const TileKernel& kernel) {
 std::string to_string(const LaunchConfig& config) {
   std::string text;
   for (const auto& [name, block] : config.blocks) text += fmt::format("{}={} ", name, block);
-  return text + fmt::format("num_warps={} num_stages={}", config.warps, config.stages);
+  text += fmt::format("num_warps={} num_stages={}", config.warps, config.stages);
+  return config.kept == 0 ? text : text + fmt::format(" {}={}", codegen::kKeptBlocks, config.kept);
 }
 
 }  // namespace stax::tuning

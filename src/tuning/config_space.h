@@ -12,9 +12,10 @@
 
 namespace stax::tuning {
 
-/// A block size, the number of warps or the number of pipeline stages, and the values it may take, ascending.
+/// A block size, the number of warps, of pipeline stages or of blocks kept, and the values it may take,
+/// ascending.
 struct Parameter {
-  std::string name;  // TileAxisFacts::block, "num_warps" or "num_stages"
+  std::string name;  // TileAxisFacts::block, "num_warps", "num_stages" or codegen::kKeptBlocks
   std::vector<int64_t> values;
 };
 
@@ -39,7 +40,9 @@ class ConfigSpace {
   codegen::LaunchConfig with(codegen::LaunchConfig config, size_t i, int64_t value) const;
   bool fits(const codegen::LaunchConfig& config) const;
 
-  std::vector<Parameter> parameters_;  // blocks in the kernel's order, then warps and stages
+  size_t block_count() const;
+
+  std::vector<Parameter> parameters_;  // blocks in the kernel's order, then warps, stages and blocks kept
   int64_t fixed_ = 1;                  // product of the blocks that are no parameters
 };
 
@@ -47,7 +50,7 @@ class ConfigSpace {
 /// the direction of its reductions.
 std::vector<codegen::LaunchConfig> candidates(const codegen::TileKernel& kernel);
 
-/// "XBLOCK=8 num_warps=4 num_stages=1"
+/// "XBLOCK=8 num_warps=4 num_stages=1", and " R0_KEPT=2" where blocks are kept.
 std::string to_string(const codegen::LaunchConfig& config);
 
 }  // namespace stax::tuning

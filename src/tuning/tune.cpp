@@ -8,7 +8,7 @@ namespace {
 
 using codegen::LaunchConfig;
 
-constexpr int64_t kVersion = 1;  // of the record's form
+constexpr int64_t kVersion = 2;  // of the record's form
 
 Json facts_of(const TuningKey& key, std::span<const LaunchConfig> candidates) {
   Json facts = Json::object();
@@ -31,6 +31,7 @@ Json to_json(const LaunchConfig& config) {
   record.set("blocks", std::move(blocks));
   record.set("num_warps", static_cast<int64_t>(config.warps));
   record.set("num_stages", static_cast<int64_t>(config.stages));
+  record.set("kept", static_cast<int64_t>(config.kept));
   return record;
 }
 
@@ -40,6 +41,7 @@ LaunchConfig from_json(const Json& record) {
     config.blocks.emplace_back(name, block.as_int());
   config.warps = static_cast<int32_t>(record.at("num_warps").as_int());
   config.stages = static_cast<int32_t>(record.at("num_stages").as_int());
+  config.kept = static_cast<int32_t>(record.at("kept").as_int());
   return config;
 }
 

@@ -270,7 +270,7 @@ std::string triton_details(const Prepared& prepared, const Target& target) {
 
 namespace {
 
-/// Smaller blocks, but not so many that the interpreter takes long.
+/// Smaller blocks, but not so many that the interpreter takes long. Some rows stay in registers.
 codegen::LaunchConfig smaller(codegen::LaunchConfig config, const codegen::TileKernel& kernel,
                               Random& random) {
   constexpr int64_t kMostBlocks = 32;  // of all axes, beyond what there are
@@ -286,6 +286,7 @@ codegen::LaunchConfig smaller(codegen::LaunchConfig config, const codegen::TileK
       blocks *= std::max<int64_t>(1, axis.size_hint / size);
     }
   }
+  if (kernel.keeps) config.kept = random.of<int32_t>({0, 1, 2, 3});
   return config;
 }
 

@@ -26,9 +26,10 @@ size_t drawn() {
   return on_real_gpu() ? 12 : 0;
 }
 
-/// The configurations of a kernel: candidates, then others of the space.
+/// The configurations of a kernel: candidates, one that keeps several blocks of a row, others of the space.
 std::vector<codegen::LaunchConfig> configurations(const codegen::TileKernel& kernel) {
   std::vector<codegen::LaunchConfig> out = tuning::candidates(kernel);
+  if (kernel.keeps) out.push_back({.blocks = {{"XBLOCK", 2}, {"R0_BLOCK", 256}}, .kept = 3});
   const tuning::ConfigSpace space(kernel);
   std::mt19937_64 random(7);
   for (size_t k = 0; k < drawn();) {
@@ -121,21 +122,24 @@ double rounding(int64_t terms) {
   return std::ldexp(static_cast<double>(terms), -24);
 }
 
-/// `expected`: of an element of the result, by its position.
+/// `expected`: of an element of the result, by its position. `kept`: whether some rows stay in registers.
 void expect_in_every_configuration(const compiler::TensorFunction& f, const std::vector<Tensor>& inputs,
                                    double tolerance, size_t length,
-                                   const std::function<double(size_t)>& expected) {
+                                   const std::function<double(size_t)>& expected, bool kept = false) {
   GuardedMemory memory(kDevice);
   const EachConfiguration each(f, inputs);
   ASSERT_GT(each.count(), drawn());  // candidates there are always
+  bool keeps = false;
   for (size_t turn = 0; turn < each.count(); ++turn) {
     SCOPED_TRACE(each.text(turn));
+    keeps = keeps || each.text(turn).find(codegen::kKeptBlocks) != std::string::npos;
     const std::vector<float> got = each.run(turn, memory);
     ASSERT_EQ(got.size(), length);
     for (size_t k = 0; k < length; ++k)
       ASSERT_NEAR(got[k], expected(k), tolerance * std::abs(expected(k))) << "element " << k;
     ASSERT_EQ(memory.damage(), "");
   }
+  EXPECT_TRUE(keeps || !kept);
 }
 
 Tensor ones_there(IntList sizes) {
@@ -180,6 +184,35 @@ TEST_F(GpuTest, EveryConfigurationOfReductions) {
                                 {arange(0, 1025, kFloat32).expand({rows, 1025}).contiguous().cuda()},
                                 rounding(4 * 1025), static_cast<size_t>(rows),
                                 [](size_t) { return 1025.0 * 1026.0 / 12.0; });
+}
+
+// Rows of a kernel of several passes, some of whose blocks stay in registers. Of the first, sums are exact.
+TEST_F(GpuTest, EveryConfigurationOfRowsThatAreUsedTwice) {
+  const int64_t rows = size(300, 5), length = size(30003, 3003);
+  const Tensor alternating = (arange(rows * length) % 2).view({rows, length}).to(kBFloat16);
+  const auto centred = [](const auto& t) {
+    const Tensor x = t[0].to(kFloat32);
+    return std::vector{x * 4 - x.sum(-1, true)};
+  };
+  const auto at = [=](size_t k) { return static_cast<int64_t>(k) / length; };
+  expect_in_every_configuration(
+      centred, {alternating.cuda()}, 0, static_cast<size_t>(rows * length),
+      [=](size_t k) {
+        // A row that starts with 1 has one more of them, since its length is odd.
+        const int64_t ones = (length + at(k) % 2) / 2;
+        return static_cast<double>(4 * static_cast<int64_t>(k % 2) - ones);
+      },
+      true);
+  const Tensor peaks =
+      (arange(length) == arange(rows).unsqueeze(1)).to(kFloat32) * std::log(static_cast<double>(length));
+  const auto n = static_cast<double>(length);
+  expect_in_every_configuration([](const auto& t) { return std::vector{softmax(t[0], -1)}; }, {peaks.cuda()},
+                                rounding(2 * length), static_cast<size_t>(rows * length),
+                                [=](size_t k) {
+                                  const bool peak = static_cast<int64_t>(k) % length == at(k);
+                                  return (peak ? n : 1) / (2 * n - 1);
+                                },
+                                true);
 }
 
 TEST_F(GpuTest, EveryConfigurationOfElementwiseKernels) {

@@ -18,6 +18,12 @@ int64_t block_size(const TileAxis& axis, const LaunchConfig& config) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, int64_t>> LaunchConfig::constants() const {
+  auto all = blocks;
+  if (kept > 0) all.emplace_back(kKeptBlocks, kept);
+  return all;
+}
+
 TileGrid::TileGrid(const TileKernel& kernel, const LaunchConfig& config) {
   for (size_t k = 0; k < kernel.axes.size(); ++k) {
     const int dimension = facts_of(kernel.axes[k].kind).grid_dimension;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "codegen/forms.h"
 #include "codegen/tile/tiling.h"
@@ -55,6 +56,7 @@ class TileBuilder {
       for (ValueId id : needed.back())
         if (flat_.over_reduction[id]) last_pass_[id] = p;
     }
+    if (kernel_.keeps) find_kept(needed);
     for (int32_t p = 0; p < flat_.passes; ++p) pass(p, needed[static_cast<size_t>(p)]);
     for (ValueId id : needed_by(flat_.body, roots([&](ValueId i) { return !flat_.over_reduction[i]; })))
       if (!flat_.over_reduction[id]) emit(id);
@@ -225,7 +227,10 @@ class TileBuilder {
     const Inst& inst = flat_.body[id];
     switch (inst.op) {
       case OpCode::load:
-        emit_load(id);
+        if (in_kept_steps_ && kept_.contains(id))
+          recall(id);
+        else
+          emit_load(id);
         return;
       case OpCode::index_value:
         env_[id] = define({.action = TileAction::index,
@@ -242,7 +247,32 @@ class TileBuilder {
     }
   }
 
-  void emit_load(ValueId id) {
+  /// Numbers what several passes load along the rows.
+  void find_kept(const std::vector<std::vector<ValueId>>& needed) {
+    for (size_t i = 0; i < flat_.body.size(); ++i) {
+      const auto id = static_cast<ValueId>(i);
+      const Inst& inst = flat_.body[i];
+      const bool plain = inst.op == OpCode::load && inst.args.empty() && inst.indirect.empty();
+      if (!plain || (along_[i] & kReduction) == 0) continue;
+      const auto needs = [&](const std::vector<ValueId>& ids) {
+        return std::ranges::find(ids, id) != ids.end();
+      };
+      if (std::ranges::count_if(needed, needs) < 2) continue;
+      const auto first = std::ranges::find_if(needed, needs) - needed.begin();
+      kept_.emplace(id, KeptLoad{static_cast<int32_t>(kept_.size()), static_cast<int32_t>(first)});
+    }
+    kernel_.keeps = !kept_.empty();
+  }
+
+  void recall(ValueId id) {
+    env_[id] = define({.action = TileAction::recall,
+                       .dtype = program_.buffers[flat_.body[id].buffer].dtype,
+                       .along = along_[id],
+                       .kept = kept_.at(id).number});
+  }
+
+  /// `keep`: for the passes that need it, in registers.
+  void emit_load(ValueId id, bool keep = false) {
     const Inst& inst = flat_.body[id];
     TileStatement load{.action = TileAction::load,
                        .dtype = program_.buffers[inst.buffer].dtype,
@@ -257,7 +287,8 @@ class TileBuilder {
     load.has_other = load.mask >= 0 || (load.along & kReduction) != 0;
     if (filled_.contains(id)) load.number = loops::identity_of(OpCode::reduce_max, inst.dtype);
     load.aligned = is_aligned(inst);
-    load.eviction = eviction(id);
+    load.eviction = eviction(id, keep);
+    if (keep) load.kept = kept_.at(id).number;
     const bool uniform = load.along == 0;
     if (uniform) load.eviction = Eviction::none;
     env_[id] = define(std::move(load));
@@ -270,7 +301,7 @@ class TileBuilder {
 
   /// Lines that other blocks, or a later pass, read again are kept; those of a reduction that are read once
   /// make room.
-  Eviction eviction(ValueId id) const {
+  Eviction eviction(ValueId id, bool keep) const {
     const Inst& inst = flat_.body[id];
     bool in_order = false, repeated = false;
     for (const TileAxis& axis : kernel_.axes) {
@@ -281,8 +312,8 @@ class TileBuilder {
     }
     if (repeated || !in_order) return Eviction::last;
     if (kernel_.form == TileForm::pointwise) return Eviction::none;
-    return kernel_.form == TileForm::looped && last_pass_[id] > current_pass_ ? Eviction::last
-                                                                              : Eviction::first;
+    const bool again = kernel_.form == TileForm::looped && last_pass_[id] > current_pass_;
+    return again && !keep ? Eviction::last : Eviction::first;
   }
 
   bool is_aligned(const Inst& inst) const {
@@ -433,10 +464,30 @@ class TileBuilder {
     for (ValueId id : ids)
       if (is_fold(id) || loops::info(flat_.body[id].op).kind == OpKind::scan)
         start(id, partial.contains(id) ? partial.at(id) : -1);
+    if (kernel_.keeps) kept_steps(ids, folds);
     TileStatement loop{.action = TileAction::loop};
     points(loop, ids, folds);
     add(std::move(loop));
     for (ValueId id : folds) finish(id, accumulators_[id], accumulators_[id]);
+  }
+
+  /// Blocks that stay in registers: what this pass is the first to need is loaded before any of it is used.
+  void kept_steps(const std::vector<ValueId>& ids, const std::vector<ValueId>& folds) {
+    TileStatement loads{.action = TileAction::kept_loads};
+    auto* outer = std::exchange(out_, &loads.body);
+    filled_ = fillable(ids, folds);
+    for (const auto& [id, kept] : kept_) {
+      if (kept.first_pass != current_pass_) continue;
+      emit_load(id, true);
+      env_[id] = -1;
+    }
+    out_ = outer;
+    if (!loads.body.empty()) add(std::move(loads));
+    TileStatement steps{.action = TileAction::kept_steps};
+    in_kept_steps_ = true;
+    points(steps, ids, folds);
+    in_kept_steps_ = false;
+    add(std::move(steps));
   }
 
   /// Loads that only a reduce_softmax of the pass reads: lanes that are off read its identity at once.
@@ -447,6 +498,7 @@ class TileBuilder {
       const Inst& inst = flat_.body[read];
       if (flat_.body[fold].op != OpCode::reduce_softmax || inst.op != OpCode::load || !inst.args.empty())
         continue;
+      if (in_kept_steps_ && kept_.contains(read) && kept_.at(read).first_pass != current_pass_) continue;
       const auto users = std::count_if(ids.begin(), ids.end(), [&](ValueId id) {
         const Inst& user = flat_.body[id];
         return std::find(user.args.begin(), user.args.end(), read) != user.args.end() ||
@@ -539,6 +591,11 @@ class TileBuilder {
   std::map<ValueId, std::vector<TileVar>> accumulators_;
   const TileAxis* reduction_axis_ = nullptr;
   std::set<ValueId> filled_;  // loads of the pass at hand whose lanes that are off read an identity
+  struct KeptLoad {
+    int32_t number = 0, first_pass = 0;
+  };
+  std::map<ValueId, KeptLoad> kept_;
+  bool in_kept_steps_ = false;
   AxisSet masked_ = 0, all_ = 0;
   TileVar next_var_ = 0;
   int32_t current_pass_ = 0;
@@ -644,6 +701,8 @@ TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group
   }
   // Rows along memory are read by wide blocks, which leave enough under way.
   kernel.staged = kernel.form == TileForm::looped && kernel.hint != ReductionHint::inner;
+  kernel.keeps =
+      kernel.form == TileForm::looped && kernel.hint == ReductionHint::inner && flat.passes > 1 && !fixed;
   kernel.scalars = program.scalars;
   TileBuilder(program, group, flat, kernel).run();
   kernel.symbols = size_symbols(kernel);

@@ -59,6 +59,7 @@ enum class TileAction : uint8_t {
   index,       // the integer `index`, int64
   scalar,      // run-time scalar number `count`
   load,        // element `index` (indirect values: `indirect`) of argument `pointer`
+  recall,      // the block that the load `kept` brought for this step
   compute,     // op(args)
   check,       // check_index: args (index[, mask]), `index` the size, `count` the node, `wrap`
   random,      // random_bits: args (seed, counter), word `count`
@@ -71,6 +72,8 @@ enum class TileAction : uint8_t {
   store,       // args[0] to element `index` of argument `pointer`
   atomic_add,  // args[0] added to element `index` of argument `pointer`
   loop,        // { body } for the blocks along r0
+  kept_loads,  // { body }, loads, for the first LaunchConfig::kept of them, which stay in registers
+  kept_steps,  // { body } for these, before the loop that takes the others
   edges,       // { body } for what lies before and behind the aligned middle of each row
 };
 
@@ -95,6 +98,7 @@ struct TileStatement {
   bool of_rows = false;    // start, accumulate, reduce: accumulators of whole rows, to which blocks are added
   bool relaxed = false;    // compute: a part of a half type's rounding may be missing
   bool aligned = false;    // memory in a loop: a whole number of vectors from TileKernel::peel
+  int32_t kept = -1;       // load, recall: its number among the loads whose blocks later passes recall
   Eviction eviction = Eviction::none;
   std::vector<TileStatement> body;
 };
@@ -129,6 +133,7 @@ struct TileKernel {
   bool wide_index = false;       // 64-bit indices
   bool checks = false;           // indices: takes a KernelStatus after the pointers
   bool staged = false;           // its loops load blocks ahead, into shared memory: LaunchConfig::stages
+  bool keeps = false;            // later passes recall blocks that are still in registers: LaunchConfig::kept
   bool batch_invariant = false;  // one launch configuration, and variants that know nothing of alignment
   std::vector<TileStatement> body;
   std::vector<Choice> choices;  // that depend on sizes

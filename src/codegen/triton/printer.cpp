@@ -122,6 +122,7 @@ class TritonPrinter {
     for (const TileAxis& axis : kernel_.axes)
       if (axis.block == 0) parameters.push_back(fmt::format("{} : tl.constexpr", facts_of(axis.kind).block));
     if (kernel_.staged) parameters.push_back("NUM_STAGES : tl.constexpr = 1");
+    if (kernel_.keeps) parameters.push_back(fmt::format("{} : tl.constexpr = 0", kKeptBlocks));
     line("def {}({}):", kernel_.name, fmt::join(parameters, ", "));
   }
 
@@ -344,6 +345,9 @@ class TritonPrinter {
       case TileAction::load:
         load(s);
         return;
+      case TileAction::recall:
+        line("{} = kept{}[r0_step]{}", var(s.out), s.kept, widened(s.dtype));
+        return;
       case TileAction::compute:
         line("{} = {}", var(s.out), spell_triton(s.op, s.dtype, s.from, vars(s.args), s.relaxed));
         return;
@@ -377,6 +381,12 @@ class TritonPrinter {
         return;
       case TileAction::loop:
         loop(s);
+        return;
+      case TileAction::kept_loads:
+        for (const TileStatement& load : s.body) line("kept{} = ()", load.kept);
+        [[fallthrough]];
+      case TileAction::kept_steps:
+        kept_steps(s);
         return;
       case TileAction::edges:
         edges(s);
@@ -446,8 +456,15 @@ class TritonPrinter {
       const bool zero = s.number.bits == 0;
       call += ", other=" + (zero && !is_floating_point(s.dtype) ? "0" : triton_constant(s.dtype, s.number));
     }
-    line("{} = {}){}", var(s.out), call, is_half(s.dtype) ? ".to(tl.float32)" : "");
+    if (s.kept >= 0) {
+      line("kept{0} = kept{0} + ({1}),)", s.kept, call);
+      return;
+    }
+    line("{} = {}){}", var(s.out), call, widened(s.dtype));
   }
+
+  /// Halves are computed with as float32.
+  static const char* widened(DType dtype) { return is_half(dtype) ? ".to(tl.float32)" : ""; }
 
   void store(const TileStatement& s) {
     const std::string on = mask(s);
@@ -596,10 +613,24 @@ class TritonPrinter {
   }
 
   void loop(const TileStatement& s) {
-    const TileAxis* r = reduction();
-    line("for r0_offset in tl.range(0, r0_numel, R0_BLOCK{}):",
+    line("for r0_offset in tl.range({}, r0_numel, R0_BLOCK{}):",
+         kernel_.keeps ? fmt::format("{} * R0_BLOCK", kKeptBlocks) : "0",
          kernel_.staged ? ", num_stages=NUM_STAGES" : "");
     ++depth_;
+    block_of_row(s);
+    --depth_;
+  }
+
+  void kept_steps(const TileStatement& s) {
+    line("for r0_step in tl.static_range({}):", kKeptBlocks);
+    ++depth_;
+    line("r0_offset = r0_step * R0_BLOCK");
+    block_of_row(s);
+    --depth_;
+  }
+
+  void block_of_row(const TileStatement& s) {
+    const TileAxis* r = reduction();
     if (kernel_.peel) line("r0_lane = r0_offset + r0_base");
     line("r0_index = {}", kernel_.peel ? "r0_head + r0_lane" : "r0_offset + r0_base");
     if (kernel_.peel)
@@ -612,7 +643,6 @@ class TritonPrinter {
     line("rindex = r0_index");
     variables(*r);
     statements(s.body);
-    --depth_;
   }
 
   const TileKernel& kernel_;

@@ -103,6 +103,34 @@ TEST(TileText, ManyRowsAreReadAgainAndFewAreKept) {
   EXPECT_THAT(shares(65536), HasSubstr("@triton_heuristics.reduction("));
 }
 
+// The blocks that stay are loaded by the first pass, before any is used, as they are in memory; both passes
+// recall them, and loop over the others.
+TEST(TileText, BlocksOfRowsStayInRegisters) {
+  std::string text = shares(65536);
+  EXPECT_THAT(text, HasSubstr("R0_BLOCK : tl.constexpr, R0_KEPT : tl.constexpr = 0):"));
+  const char* in_order[] = {"kept0 = ()\n",
+                            "for r0_step in tl.static_range(R0_KEPT):",
+                            "kept0 = kept0 + (tl.load(in_ptr0",
+                            "for r0_step in tl.static_range(R0_KEPT):",
+                            "= kept0[r0_step]\n",
+                            "for r0_offset in tl.range(R0_KEPT * R0_BLOCK, r0_numel, R0_BLOCK):",
+                            "tl.load(in_ptr0",
+                            "for r0_step in tl.static_range(R0_KEPT):",
+                            "= kept0[r0_step]\n",
+                            "tl.store(out_ptr0",
+                            "for r0_offset in tl.range(R0_KEPT * R0_BLOCK, r0_numel, R0_BLOCK):",
+                            "tl.load(in_ptr0",
+                            "tl.store(out_ptr0"};
+  size_t at = 0;
+  for (const char* part : in_order) {
+    at = text.find(part, at);
+    ASSERT_NE(at, std::string::npos) << part << text;
+    at += std::string_view(part).size();
+  }
+  EXPECT_THAT(sum_text("4096", "1024", ""), Not(HasSubstr("R0_KEPT")));
+  EXPECT_THAT(variance("4096*i0 + r0"), Not(HasSubstr("R0_KEPT")));
+}
+
 TEST(TileText, AStoreRoundsOnce) {
   const std::string text = triton_text(R"(
 buffer in0 bfloat16 [64] input

@@ -51,6 +51,30 @@ TEST(ConfigSpace, LeavesOutBlocksThatTritonRefuses) {
   EXPECT_FALSE(space.neighbour(corner, 1, true));
 }
 
+// Values of a block, and of those kept with it: 2^20 at most. 0 to 4 or 6 blocks of up to 2^17 fit together,
+// up to 3 of 2^18, 1 of 2^19.
+TEST(ConfigSpace, CountsBlocksThatAreKept) {
+  codegen::TileKernel kernel = reduction_kernel(1, 1 << 16, ReductionHint::inner);
+  kernel.keeps = true;
+  EXPECT_EQ(ConfigSpace(kernel).size(), 17 * 6 * 6);
+  kernel.axes.front().size_hint = 16;  // blocks of 16 by 2^16 leave no room, 8 by 2^16 none but for one
+  const ConfigSpace space(kernel);
+  // By the exponent of the block: 6 numbers of blocks kept up to 2^17, 4 for 2^18, 2 for 2^19, 1 for 2^20.
+  const int64_t of_exponent[] = {6, 4, 2, 1};
+  int64_t expected = 0;
+  for (int x = 0; x <= 4; ++x)
+    for (int r = 0; r <= 16; ++r) expected += of_exponent[std::max(0, x + r - 17)];
+  EXPECT_EQ(space.size(), expected * 6);
+  LaunchConfig kept{.blocks = {{"XBLOCK", 8}, {"R0_BLOCK", 1 << 16}}, .kept = 1};
+  EXPECT_TRUE(space.contains(kept));
+  EXPECT_EQ(to_string(kept), "XBLOCK=8 R0_BLOCK=65536 num_warps=4 num_stages=1 R0_KEPT=1");
+  kept.kept = 2;
+  EXPECT_FALSE(space.contains(kept));
+  kept.kept = 5;
+  kept.blocks[1].second = 1;
+  EXPECT_FALSE(space.contains(kept));
+}
+
 TEST(ConfigSpace, DrawsUniformly) {
   const ConfigSpace space(pointwise_kernel(8));
   ASSERT_EQ(space.size(), 4 * 6);
@@ -86,6 +110,22 @@ TEST(Candidates, OneToSixOfTheSpaceForEveryForm) {
     EXPECT_GE(configs.size(), 1u);
     EXPECT_LE(configs.size(), 6u);
     for (const auto& c : configs) EXPECT_TRUE(space.contains(c)) << to_string(c);
+  }
+}
+
+TEST(Candidates, KeepNoMoreThanARow) {
+  for (const int64_t r0 : {2048, 8192, 1 << 16}) {
+    codegen::TileKernel kernel = reduction_kernel(4096, r0, ReductionHint::inner);
+    for (const auto& c : candidates(kernel)) EXPECT_EQ(c.kept, 0);
+    kernel.keeps = true;
+    int32_t most = 0;
+    for (const auto& c : candidates(kernel)) {
+      EXPECT_LT((c.kept - 1) * c.blocks.back().second, r0) << to_string(c);
+      EXPECT_TRUE(ConfigSpace(kernel).contains(c)) << to_string(c);
+      most = std::max(most, c.kept);
+    }
+    EXPECT_GT(most, 0);
+    EXPECT_EQ(candidates(kernel).front().kept, 0);
   }
 }
 
