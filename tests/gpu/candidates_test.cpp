@@ -215,6 +215,32 @@ TEST_F(GpuTest, EveryConfigurationOfRowsThatAreUsedTwice) {
                                 true);
 }
 
+// Three passes, two tensors, positions: row i of the first has its largest element at 7 * i + 300, in the
+// second block of those that stay, or at length - 1 - i, behind all of them. The second holds 1, -1, 1, ...
+TEST_F(GpuTest, EveryConfigurationOfRowsThatAreUsedByThreePasses) {
+  const int64_t rows = size(300, 6), length = size(30004, 3004);
+  const auto position = [=](int64_t row) { return row % 2 == 0 ? 7 * row + 300 : length - 1 - row; };
+  const Tensor row = arange(rows).unsqueeze(1);
+  const Tensor positions = where(row % 2 == 0, row * 7 + 300, row * -1 + (length - 1));
+  const Tensor peaks = (arange(length) == positions).to(kFloat32);
+  const Tensor signs = (1 - 2 * (arange(rows * length) % 2)).view({rows, length}).to(kFloat32);
+  const auto f = [](const auto& t) {
+    const Tensor at = t[0].argmax(-1, true).to(kFloat32);
+    const Tensor scaled = (t[1] + t[0]) * at;
+    return std::vector{scaled - scaled.sum(-1, true) + t[1]};
+  };
+  // Signs cancel along a row, so that the sum is the peak's 1 times its position.
+  expect_in_every_configuration(
+      f, {peaks.cuda(), signs.cuda()}, 0, static_cast<size_t>(rows * length),
+      [=](size_t k) {
+        const auto column = static_cast<int64_t>(k) % length;
+        const int64_t at = position(static_cast<int64_t>(k) / length);
+        const int64_t sign = column % 2 == 0 ? 1 : -1, peak = column == at;
+        return static_cast<double>((sign + peak) * at - at + sign);
+      },
+      true);
+}
+
 TEST_F(GpuTest, EveryConfigurationOfElementwiseKernels) {
   expect_in_every_configuration([](const auto& t) { return std::vector{(t[0].t() + t[1]) * 2}; },
                                 {arange(0, 70 * 45, kFloat32).view({70, 45}).cuda(), ones_there({45, 70})}, 0,
