@@ -170,19 +170,23 @@ Vars pow_scalar_rule(const Call& c) {
   return {as_argument(c.b, c.g[0] * (power * num(n)), x)};
 }
 
+/// 0^y is 0 around every positive y, and x^0 is 1 around every x: both slopes are 0, where the formulas have
+/// products of 0 and an infinity. The slope in y at 0^0 is PyTorch's choice.
 Vars pow_rule(const Call& c) {
   if (!c.a[1].is_tensor()) return pow_scalar_rule(c);
-  const auto log_of_base = [&] {
-    return c.a[0].is_tensor() ? unary(c.b, "log", c.a.tensor(0))
-                              : c.b.call("log", {c.b.call("full_like", {c.r[0], c.a[0]})});
-  };
+  const Var y = c.a.tensor(1), zero = zero_like(c.b, c.g[0]);
+  const Var base = c.a[0].is_tensor() ? c.a.tensor(0) : c.b.call("full_like", {c.r[0], c.a[0]});
   return of_tensors(
       c,
       [&] {
-        const Var y = c.a.tensor(1);
-        return c.g[0] * times(c.b.call("pow.Tensor_Tensor", {c.a[0], y - num(1)}), c.a[1]);
+        const Var slope = times(c.b.call("pow.Tensor_Tensor", {base, y - num(1)}), c.a[1]);
+        return c.b.call("where.self", {c.b.call("eq.Tensor", {y, 0}), zero, c.g[0] * slope});
       },
-      [&] { return c.g[0] * (c.r[0] * log_of_base()); });
+      [&] {
+        const Var flat =
+            c.b.call("logical_and", {c.b.call("eq.Tensor", {base, 0}), c.b.call("ge.Tensor", {y, 0})});
+        return c.b.call("where.self", {flat, zero, c.g[0] * (c.r[0] * unary(c.b, "log", base))});
+      });
 }
 
 Vars where_rule(const Call& c) {

@@ -54,6 +54,21 @@ TEST(Grad, OfGelu) {
   expect_near(compile(grad(f), strict())(x), expected);
 }
 
+// d/dx x^y = y x^(y - 1), d/dy = x^y log x: 0 where x^y does not change, although log 0 and 0^-1 are
+// infinite.
+TEST(Grad, OfPowersOfZero) {
+  const auto f = [](const Tensor& x, const Tensor& y) { return pow(x, y).sum(); };
+  const auto of_number = [](const Tensor& y) { return pow(Scalar(0.0), y).sum(); };
+  const Tensor x = stax::tensor({0.0f, 0.0f, 1.0f, 2.0f, 0.0f}),
+               y = stax::tensor({2.0f, 1.0f, 0.0f, 3.0f, 0.0f});
+  for (const auto& g : {grad(f, {0, 1})(x, y), compile(grad(f, {0, 1}), strict())(x, y)}) {
+    expect_floats(g[0], {0, 1, 0, 12, 0});
+    expect_near(g[1], {0, 0, 0, 8 * std::log(2.0f), 0});
+  }
+  expect_floats(grad(of_number)(y), {0, 0, 0, 0, 0});
+  expect_floats(compile(grad(of_number), strict())(y), {0, 0, 0, 0, 0});
+}
+
 TEST(Grad, OfAGradient) {
   const auto slope = [](const Tensor& x) { return grad(cube_sum)(x).sum(); };
   const Tensor x = stax::tensor({1.0f, -2.0f, 0.5f});

@@ -47,6 +47,8 @@ struct CppParam {
   std::string type, name, default_value;  // no default: empty
   bool options = false;                   // dtype given as TensorOptions
   int32_t repeat = 0;
+  std::string exact =
+      {};  // concept of plain C++ types that would convert to another overload's type; or empty
 };
 
 struct Function {
@@ -205,17 +207,20 @@ bool is_list(const std::string& type) {
   return type == "IntList" || type == "OptionalIntList";
 }
 
-/// Where one overload takes a number and another a list or a bool, a plain number has to fit one best.
+/// Where one overload takes a number and another a list, a bool or another kind of number, a plain number or
+/// bool has to fit one best.
 void settle_numbers(std::vector<Function>& overloads) {
   std::vector<Function> extra;
   for (Function& f : overloads) {
     for (size_t i = 0; i < f.params.size(); ++i) {
-      bool list = false, number = false, truth = false;
+      bool list = false, number = false, truth = false, dimension = false, fraction = false;
       for (const Function& other : overloads) {
         if (&other == &f || !same_prefix(f, other, i) || other.params.size() <= i) continue;
         const std::string& type = other.params[i].type;
         list = list || is_list(type);
         truth = truth || type == "bool" || type == "ExactBool";
+        dimension = dimension || type == "int64_t";
+        fraction = fraction || type == "double";
         number = number || is_list(type) || type == "SymInt" || type == "int64_t" ||
                  type.find("Scalar") != std::string::npos;
       }
@@ -229,8 +234,11 @@ void settle_numbers(std::vector<Function>& overloads) {
         extra.back().integer_form = true;
       } else if (f.params[i].type == "bool" && number) {
         f.params[i].type = "ExactBool";
+        if (dimension) f.params[i].exact = "std::same_as<bool>";
       } else if (f.params[i].type == "const std::optional<Scalar>&" && truth) {
         f.params[i].type = "const OptionalNumber&";
+      } else if (f.params[i].type == "SymInt" && fraction) {
+        f.params[i].exact = "std::integral";
       }
     }
   }
@@ -306,6 +314,7 @@ class Writer {
                          parameters(f, 1, false), f.name, arguments(f, "*this"));
     }
     if (f.op->in_place_variant && f.method && f.result == "Tensor") write_in_place(f, out);
+    write_exact(f);
   }
 
   Generated finish() {
@@ -325,6 +334,23 @@ class Writer {
   }
 
  private:
+  /// A plain bool or integer converts to the int64_t or double of another overload more readily than to the
+  /// class that is meant, so it is taken by its own type.
+  void write_exact(const Function& f) {
+    for (size_t i = 0; i < f.params.size(); ++i) {
+      if (f.params[i].exact.empty()) continue;
+      Function plain = f, wrapped = f;
+      plain.params[i].type = "Exact";
+      wrapped.params[i].name = fmt::format("{}({})", f.params[i].type, f.params[i].name);
+      const std::string head = fmt::format("template <{} Exact>\n{} {}", f.params[i].exact, f.result, f.name);
+      functions_ += fmt::format("{}({}) {{\n  return {}({});\n}}\n", head, parameters(plain, 0, true), f.name,
+                                arguments(wrapped, ""));
+      if (!f.method) continue;
+      methods_ += fmt::format("{}({}) const {{\n  return {}({});\n}}\n", head, parameters(plain, 1, true),
+                              f.name, rest_arguments(wrapped));
+    }
+  }
+
   void write_in_place(const Function& f, std::string& out) {
     const std::string name = f.name + "_";
     if (kHandWrittenMethods.contains(name) || kHandWrittenFunctions.contains(name)) return;
