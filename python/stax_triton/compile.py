@@ -83,13 +83,16 @@ def compile_with_log(kernel, **how):
 
 
 def assembler_log(ptx):
-    """What the assembler says, asked again: Triton 3.4 keeps it to itself."""
+    """What the assembler says, asked again: Triton 3.4 keeps it to itself, and so do kernels from Triton's cache."""
     arch = re.search(r"^\.target (\w+)", ptx, re.MULTILINE).group(1)
+    tool = knobs.nvidia.ptxas
+    if int(re.search(r"\d+", arch).group(0)) >= 100:
+        tool = getattr(knobs.nvidia, "ptxas_blackwell", tool)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "kernel.ptx")
         with open(path, "w", encoding="utf-8") as file:
             file.write(ptx)
-        command = [knobs.nvidia.ptxas.path, "-v", "--fmad=false", f"--gpu-name={arch}", path, "-o", path + ".o"]
+        command = [tool.path, "-v", "--fmad=false", f"--gpu-name={arch}", path, "-o", path + ".o"]
         return subprocess.run(command, check=True, capture_output=True, text=True).stderr
 
 

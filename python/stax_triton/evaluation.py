@@ -90,7 +90,8 @@ class Task:
     kernel: object
     inputs: dict
     expected: dict  # None where it is not determined
-    by: str  # what made `expected`
+    by: str  # what made `expected`, or why there is none
+    interpreted: bool  # Triton's interpreter did
     sensitivity: object  # () -> by parameter, how much `expected` changes where inputs are off by a rounding
 
 
@@ -133,18 +134,18 @@ def make_task(kernel, plain, memory, how):
 
     names = {p.name: p.annotation for p in inspect.signature(plain).parameters.values() if p.annotation is not p.empty}
     inputs = make_inputs(kernel, names, memory, how)
-    expected, by, sensitivity = None, "the plain evaluation", dict
+    expected, by, interpreted, sensitivity = None, "the plain evaluation", False, dict
     try:
         expected = evaluate(plain, kernel, inputs)
         sensitivity = lambda: sensitivity_of(plain, kernel, inputs, expected)  # noqa: E731
     except (functions.OutOfRange, functions.Undetermined) as error:
         by = str(error)
     except MemoryError:
-        by = "Triton's interpreter (there is not enough memory for the plain evaluation)"
+        by, interpreted = "Triton's interpreter (there is not enough memory for the plain evaluation)", True
         expected = interpreted_apart(kernel, inputs)
     for name, buffer in names.items():
         memory[buffer] = (expected or inputs)[name]
-    return Task(kernel, inputs, expected, by, sensitivity)
+    return Task(kernel, inputs, expected, by, interpreted, sensitivity)
 
 
 def make_tasks(pairs):

@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-import re
 import sys
 import tempfile
 
@@ -19,6 +18,9 @@ from stax_triton import compile as stax_compile
 from stax_triton import cuda_driver
 from stax_triton.evaluation import compare, interpreted_apart, make_tasks
 from stax_triton.example import AXES, blocks_of, config_text, configured, file_of, grid_of, numbers_of, parameters
+
+# Of a target that Triton 3.6 does not know its compiler ends the process.
+ARCHITECTURES = [f"sm_{number}" for number in (75, 80, 86, 87, 89, 90, 100, 101, 103, 120, 121)]
 
 # Compiling.
 
@@ -102,6 +104,9 @@ def run_without_gpu(task, capability):
     kernel = task.kernel
     registers = compiled(kernel, capability).registers
     print(f"{kernel.name} ({registers} registers), {config_text(kernel)}, against {task.by}:")
+    if task.interpreted:
+        print("  not compared: that is what the kernel would be compared with")
+        return True
     return compare(task, interpreted_apart(kernel, task.inputs))
 
 
@@ -125,8 +130,8 @@ def options():
     parser.add_argument("--target", help="compile for this architecture (sm_90) only, and use no GPU")
     parser.add_argument("--kernel", help="only the kernel of that name")
     given = parser.parse_args()
-    if given.target and not re.fullmatch(r"sm_\d+", given.target):
-        parser.error(f"--target: {given.target!r} is no architecture such as sm_90")
+    if given.target and given.target not in ARCHITECTURES:
+        parser.error(f"--target: {given.target!r} is none of {', '.join(ARCHITECTURES)}")
     return given
 
 

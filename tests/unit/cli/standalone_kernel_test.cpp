@@ -166,6 +166,9 @@ TEST_F(StandaloneKernel, TakesAConfigurationAndRefusesOthers) {
   const ProcessResult refused = run_python({file, "--config", "YBLOCK=4"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.errors, HasSubstr("'YBLOCK=4'"));
+  for (const char* from : {"the assembler", "Triton's cache"})
+    EXPECT_EQ(run_python({file, "--target", "sm_100", "--config", "XBLOCK=4"}).exit_code, 0) << from;
+  EXPECT_THAT(run_python({file, "--target", "sm_9"}).errors, HasSubstr("'sm_9' is none of sm_75, sm_80, "));
   const ProcessResult uneven = run_python({file, "--config", "XBLOCK=7"});
   EXPECT_EQ(uneven.exit_code, 1);
   EXPECT_THAT(uneven.errors,
