@@ -167,6 +167,17 @@ void BodyBuilder::store(BufferId buffer, DType stored, Expr index, ValueId value
   add(std::move(inst));
 }
 
+std::vector<ValueId> rebuild(const Body& from, BodyBuilder& to, const Rebuild& rebuilt) {
+  std::vector<ValueId> moved;
+  moved.reserve(from.size());
+  for (Inst inst : from) {
+    for (ValueId& a : inst.args) a = moved[a];
+    for (ValueId& a : inst.indirect) a = moved[a];
+    moved.push_back(rebuilt(to, static_cast<ValueId>(moved.size()), std::move(inst), moved));
+  }
+  return moved;
+}
+
 std::vector<ValueId> copy_values(const Body& from, std::span<const ValueId> roots, BodyBuilder& to,
                                  const SymbolMap& map, ValueId mask) {
   std::vector<bool> needed(from.size());

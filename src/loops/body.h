@@ -87,6 +87,15 @@ using SymbolMap = std::function<std::optional<Expr>(Symbol)>;
 std::vector<ValueId> copy_values(const Body& from, std::span<const ValueId> roots, BodyBuilder& to,
                                  const SymbolMap& map, ValueId mask = -1);
 
+/// What becomes of instruction `id` of a body that is built anew: `inst` is it, with its operands among the
+/// new instructions, and `moved` says what became of those before it. Appends to `to`, and returns the value
+/// that stands in the instruction's place.
+using Rebuild =
+    std::function<ValueId(BodyBuilder& to, ValueId id, Inst inst, const std::vector<ValueId>& moved)>;
+
+/// Builds `from` anew, an instruction at a time. Returns what became of each.
+std::vector<ValueId> rebuild(const Body& from, BodyBuilder& to, const Rebuild& rebuilt);
+
 /// The dtype that a value has while it is computed: float32 for the half types, otherwise `dtype` itself.
 constexpr DType compute_dtype(DType dtype) {
   return is_half(dtype) ? DType::float32 : dtype;

@@ -182,28 +182,16 @@ class SplitSoftmax {
     return true;
   }
 
-  /// Goes through a body that is built anew: `rebuilt` appends what becomes of an instruction, whose operands
-  /// are new ones already. Returns what became of each.
-  template <class Rebuilt>
-  static std::vector<ValueId> rebuild(const Body& body, const Rebuilt& rebuilt) {
-    std::vector<ValueId> moved;
-    for (Inst inst : body) {
-      for (ValueId& a : inst.args) a = moved[a];
-      for (ValueId& a : inst.indirect) a = moved[a];
-      moved.push_back(rebuilt(std::move(inst)));
-    }
-    return moved;
-  }
-
   /// The node that finds maxima finds the sums with them.
   void find_with(Maxima& maxima, const Fold& sums) {
     maxima.sums = sums;
     Node& node = program_.nodes[maxima.node];
     BodyBuilder builder;
-    const std::vector<ValueId> moved = rebuild(node.body, [&](Inst inst) {
-      if (inst.op == OpCode::reduce_max) inst.op = OpCode::reduce_softmax;
-      return builder.add(std::move(inst));
-    });
+    const std::vector<ValueId> moved =
+        rebuild(node.body, builder, [](BodyBuilder& to, ValueId, Inst inst, const std::vector<ValueId>&) {
+          if (inst.op == OpCode::reduce_max) inst.op = OpCode::reduce_softmax;
+          return to.add(std::move(inst));
+        });
     const ValueId m = moved[maxima.reduce];
     const DType dtype = builder.dtype(m);
     builder.store(sums.buffer, dtype, sums.index, builder.result(m, 1, dtype));
@@ -216,7 +204,7 @@ class SplitSoftmax {
     Node& node = program_.nodes[reader];
     const Expr index = over_chunks(maxima.index, program_.nodes[maxima.node]);
     BodyBuilder builder;
-    rebuild(node.body, [&](Inst inst) {
+    rebuild(node.body, builder, [&](BodyBuilder&, ValueId, Inst inst, const std::vector<ValueId>&) {
       if (inst.op != OpCode::load || inst.buffer != sums.buffer) return builder.add(std::move(inst));
       inst.buffer = maxima.sums->buffer;
       inst.index = over_chunks(maxima.sums->index, program_.nodes[maxima.node]);

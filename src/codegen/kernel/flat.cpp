@@ -268,6 +268,18 @@ FlatGroup flatten(const loops::Program& program, const schedule::Group& group, F
   return flat;
 }
 
+void rebuild(FlatGroup& flat, const loops::Rebuild& rebuilt) {
+  BodyBuilder builder;
+  const std::vector<ValueId> moved = loops::rebuild(flat.body, builder, rebuilt);
+  std::vector<int32_t> node(builder.body().size(), -1);
+  for (size_t i = 0; i < moved.size(); ++i) {
+    int32_t& of = node[static_cast<size_t>(moved[i])];
+    of = std::max(of, flat.node[i]);
+  }
+  flat.body = builder.take();
+  flat.node = std::move(node);
+}
+
 std::vector<ValueId> needed_by(const Body& body, const std::vector<ValueId>& roots) {
   std::vector<bool> needed(body.size());
   for (ValueId r : roots) needed[r] = true;

@@ -39,6 +39,9 @@ FlatGroup flatten(const loops::Program& program, const schedule::Group& group, F
 /// Instructions that `roots` need, themselves included, ascending.
 std::vector<loops::ValueId> needed_by(const loops::Body& body, const std::vector<loops::ValueId>& roots);
 
+/// loops::rebuild() of the group's body, and FlatGroup::node with it. The old body stays until the last.
+void rebuild(FlatGroup& flat, const loops::Rebuild& rebuilt);
+
 // Kinds of instructions.
 inline bool is_fold(loops::OpCode op) {
   return loops::info(op).kind == loops::OpKind::reduce;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "codegen/kernel/rewrite.h"
-
 namespace stax::codegen {
 namespace {
 
@@ -128,7 +126,7 @@ void rewrite_sums(FlatGroup& flat, const std::vector<bool>& relaxed) {
     for (ValueId a : inst.indirect) ++uses[a];
   }
   const Body& body = flat.body;  // stays until the new one is whole
-  rewrite(flat, [&](BodyBuilder& builder, ValueId id, Inst inst, const std::vector<ValueId>& moved) {
+  rebuild(flat, [&](BodyBuilder& builder, ValueId id, Inst inst, const std::vector<ValueId>& moved) {
     const ValueId f = relaxed[id] ? centred_function(body, uses, body[id]) : -1;
     return f >= 0 ? without_cancellation(builder, body[f].op, moved[body[f].args[0]])
                   : builder.add(std::move(inst));

@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 
-#include "codegen/kernel/rewrite.h"
 #include "loops/exponentials.h"
 
 namespace stax::codegen {
@@ -54,7 +53,7 @@ void merge_softmax(FlatGroup& flat) {
     of_maximum.emplace(pair->maximum, pair->sum);
   }
   if (of_sum.empty()) return;
-  rewrite(flat, [&](BodyBuilder& builder, ValueId id, Inst inst, const std::vector<ValueId>& moved) {
+  rebuild(flat, [&](BodyBuilder& builder, ValueId id, Inst inst, const std::vector<ValueId>& moved) {
     if (of_maximum.contains(id)) return builder.reduce(OpCode::reduce_softmax, inst.dtype, inst.args);
     const auto sum = of_sum.find(id);
     if (sum == of_sum.end()) return builder.add(std::move(inst));
