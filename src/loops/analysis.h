@@ -12,12 +12,6 @@ namespace stax::loops {
 /// once for each point of iteration x reduction space.
 std::vector<bool> over_reduction(const Body& body);
 
-/// Number of results of a reduction or scan; 1 for everything else.
-int32_t result_count(OpCode op);
-
-/// Dtype of result `number` of a reduction or scan whose operand has dtype `operand`.
-DType result_dtype(OpCode op, int32_t number, DType operand);
-
 /// The operand that is a bool mask of a load, store, atomic_add or check_index; -1 where there is none.
 ValueId mask_of(const Inst& inst);
 
@@ -26,8 +20,5 @@ bool accesses_memory(const Inst& inst);
 
 /// Those, and check_index: what may have a bool mask as its last operand.
 bool takes_mask(const Inst& inst);
-
-/// Number of operands besides an optional mask.
-int32_t operand_count(OpCode op);
 
 }  // namespace stax::loops

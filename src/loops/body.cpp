@@ -24,7 +24,7 @@ size_t hash_of(const Inst& inst) {
 /// A load sees the stores before it, so two loads with a store of their buffer between them stay apart.
 bool stored_since(const Body& body, ValueId first, BufferId buffer) {
   for (size_t i = static_cast<size_t>(first) + 1; i < body.size(); ++i) {
-    if (info(body[i].op).kind == OpKind::store && body[i].buffer == buffer) return true;
+    if (is_store(body[i].op) && body[i].buffer == buffer) return true;
   }
   return false;
 }
@@ -71,7 +71,7 @@ ValueId BodyBuilder::add(Inst inst) {
   for (ValueId a : inst.indirect) {
     STAX_ASSERT(a >= 0 && a < id, "indirect index v{} of {} is not defined before it", a, info(inst.op).name);
   }
-  if (info(inst.op).kind != OpKind::store) {
+  if (!is_store(inst.op)) {
     const size_t h = hash_of(inst);
     auto [first, last] = interned_.equal_range(h);
     for (; first != last; ++first) {

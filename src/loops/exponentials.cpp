@@ -29,12 +29,12 @@ std::optional<Fold> fold_of(const Program& program, size_t node, OpCode op) {
   Fold fold{.node = node};
   for (size_t i = 0; i < n.body.size(); ++i) {
     const Inst& inst = n.body[i];
-    if (info(inst.op).kind == OpKind::reduce) {
+    if (is_reduction(inst.op)) {
       if (inst.op != op || fold.reduce >= 0) return std::nullopt;
       fold.reduce = static_cast<ValueId>(i);
       fold.operand = inst.args[0];
     }
-    if (info(inst.op).kind != OpKind::store) continue;
+    if (!is_store(inst.op)) continue;
     const bool plain = inst.op == OpCode::store && inst.indirect.empty() && inst.args.size() == 1;
     if (!plain || fold.buffer >= 0) return std::nullopt;
     fold.buffer = inst.buffer;

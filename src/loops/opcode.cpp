@@ -7,7 +7,7 @@ namespace stax::loops {
 namespace {
 
 constexpr auto kOps = std::to_array<OpInfo>({
-#define X(name, kind) {#name, OpKind::kind},
+#define X(name, kind, operands, result, cost) {#name, OpKind::kind, operands, OpResult::result, OpCost::cost},
     STAX_LOOP_OPS(X)
 #undef X
 });

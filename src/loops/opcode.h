@@ -19,7 +19,23 @@ enum class OpKind : uint8_t {
   store,    // no result
 };
 
-// X(name, kind)
+/// The dtype of the result.
+enum class OpResult : uint8_t {
+  stated,   // the instruction says it
+  operand,  // that of the operands; of where, that of the last two
+  boolean,  // comparisons and predicates, whatever the operands are
+  int64,
+};
+
+/// What an element takes.
+enum class OpCost : uint8_t {
+  cheap,     // about an instruction of the machine, which is rather repeated than its result stored
+  moderate,  // a few, or ones with a long latency
+  costly,    // tens: results that are needed again are kept
+};
+
+// X(name, kind, operands, result, cost): `operands` besides an optional mask. What is known of reductions and
+// scans alone stands in the table of loops/fold.h.
 //
 // Operands have one common dtype unless said otherwise; the result has the dtype stored in the instruction.
 // Half types never occur as dtype of a value: loads widen them to float32, stores round (to nearest even),
@@ -45,136 +61,148 @@ enum class OpKind : uint8_t {
 // sum of exp(x - m)), the sum 0 when m is -inf. scans are inclusive; scan_max, scan_min: result 1 is the
 // int64 position of the last extremum, NaN wins. store: operand 0 into buffer[index], optional operand 1 a
 // bool mask.
-#define STAX_LOOP_OPS(X)            \
-  X(load, leaf)                     \
-  X(constant, leaf)                 \
-  X(index_value, leaf)              \
-  X(scalar, leaf)                   \
-  X(abs, unary)                     \
-  X(neg, unary)                     \
-  X(reciprocal, unary)              \
-  X(sign, unary)                    \
-  X(relu, unary)                    \
-  X(sqrt, unary)                    \
-  X(rsqrt, unary)                   \
-  X(exp, unary)                     \
-  X(exp2, unary)                    \
-  X(expm1, unary)                   \
-  X(log, unary)                     \
-  X(log2, unary)                    \
-  X(log10, unary)                   \
-  X(log1p, unary)                   \
-  X(sin, unary)                     \
-  X(cos, unary)                     \
-  X(tan, unary)                     \
-  X(asin, unary)                    \
-  X(acos, unary)                    \
-  X(atan, unary)                    \
-  X(sinh, unary)                    \
-  X(cosh, unary)                    \
-  X(tanh, unary)                    \
-  X(asinh, unary)                   \
-  X(acosh, unary)                   \
-  X(atanh, unary)                   \
-  X(sigmoid, unary)                 \
-  X(erf, unary)                     \
-  X(erfc, unary)                    \
-  X(erfinv, unary)                  \
-  X(lgamma, unary)                  \
-  X(digamma, unary)                 \
-  X(i0, unary)                      \
-  X(floor, unary)                   \
-  X(ceil, unary)                    \
-  X(trunc, unary)                   \
-  X(round, unary)                   \
-  X(isnan, unary)                   \
-  X(isinf, unary)                   \
-  X(signbit, unary)                 \
-  X(logical_not, unary)             \
-  X(bitwise_not, unary)             \
-  X(to_float16, unary)              \
-  X(to_bfloat16, unary)             \
-  X(add, binary)                    \
-  X(sub, binary)                    \
-  X(mul, binary)                    \
-  X(div, binary)                    \
-  X(div_relaxed, binary)            \
-  X(floor_div, binary)              \
-  X(trunc_div, binary)              \
-  X(remainder, binary)              \
-  X(fmod, binary)                   \
-  X(maximum, binary)                \
-  X(minimum, binary)                \
-  X(fmax, binary)                   \
-  X(fmin, binary)                   \
-  X(pow, binary)                    \
-  X(atan2, binary)                  \
-  X(hypot, binary)                  \
-  X(copysign, binary)               \
-  X(nextafter, binary)              \
-  X(eq, binary)                     \
-  X(ne, binary)                     \
-  X(lt, binary)                     \
-  X(le, binary)                     \
-  X(gt, binary)                     \
-  X(ge, binary)                     \
-  X(bitwise_and, binary)            \
-  X(bitwise_or, binary)             \
-  X(bitwise_xor, binary)            \
-  X(shift_left, binary)             \
-  X(shift_right, binary)            \
-  X(gcd, binary)                    \
-  X(where, ternary)                 \
-  X(fma, ternary)                   \
-  X(cast, cast)                     \
-  X(bitcast, cast)                  \
-  X(check_index, special)           \
-  X(random_bits, special)           \
-  X(result, special)                \
-  X(reduce_sum, reduce)             \
-  X(reduce_prod, reduce)            \
-  X(reduce_max, reduce)             \
-  X(reduce_min, reduce)             \
-  X(reduce_any, reduce)             \
-  X(reduce_all, reduce)             \
-  X(reduce_xor, reduce)             \
-  X(reduce_argmax, reduce)          \
-  X(reduce_argmin, reduce)          \
-  X(reduce_welford, reduce)         \
-  X(reduce_welford_combine, reduce) \
-  X(reduce_softmax, reduce)         \
-  X(scan_sum, scan)                 \
-  X(scan_prod, scan)                \
-  X(scan_max, scan)                 \
-  X(scan_min, scan)                 \
-  X(scan_logaddexp, scan)           \
-  X(store, store)                   \
-  X(atomic_add, store)
+#define STAX_LOOP_OPS(X)                                  \
+  X(load, leaf, 0, stated, cheap)                         \
+  X(constant, leaf, 0, stated, cheap)                     \
+  X(index_value, leaf, 0, int64, cheap)                   \
+  X(scalar, leaf, 0, stated, cheap)                       \
+  X(abs, unary, 1, operand, cheap)                        \
+  X(neg, unary, 1, operand, cheap)                        \
+  X(reciprocal, unary, 1, operand, moderate)              \
+  X(sign, unary, 1, operand, moderate)                    \
+  X(relu, unary, 1, operand, cheap)                       \
+  X(sqrt, unary, 1, operand, moderate)                    \
+  X(rsqrt, unary, 1, operand, moderate)                   \
+  X(exp, unary, 1, operand, costly)                       \
+  X(exp2, unary, 1, operand, costly)                      \
+  X(expm1, unary, 1, operand, costly)                     \
+  X(log, unary, 1, operand, costly)                       \
+  X(log2, unary, 1, operand, costly)                      \
+  X(log10, unary, 1, operand, costly)                     \
+  X(log1p, unary, 1, operand, costly)                     \
+  X(sin, unary, 1, operand, costly)                       \
+  X(cos, unary, 1, operand, costly)                       \
+  X(tan, unary, 1, operand, costly)                       \
+  X(asin, unary, 1, operand, costly)                      \
+  X(acos, unary, 1, operand, costly)                      \
+  X(atan, unary, 1, operand, costly)                      \
+  X(sinh, unary, 1, operand, costly)                      \
+  X(cosh, unary, 1, operand, costly)                      \
+  X(tanh, unary, 1, operand, costly)                      \
+  X(asinh, unary, 1, operand, costly)                     \
+  X(acosh, unary, 1, operand, costly)                     \
+  X(atanh, unary, 1, operand, costly)                     \
+  X(sigmoid, unary, 1, operand, costly)                   \
+  X(erf, unary, 1, operand, costly)                       \
+  X(erfc, unary, 1, operand, costly)                      \
+  X(erfinv, unary, 1, operand, costly)                    \
+  X(lgamma, unary, 1, operand, costly)                    \
+  X(digamma, unary, 1, operand, costly)                   \
+  X(i0, unary, 1, operand, costly)                        \
+  X(floor, unary, 1, operand, moderate)                   \
+  X(ceil, unary, 1, operand, moderate)                    \
+  X(trunc, unary, 1, operand, moderate)                   \
+  X(round, unary, 1, operand, moderate)                   \
+  X(isnan, unary, 1, boolean, cheap)                      \
+  X(isinf, unary, 1, boolean, moderate)                   \
+  X(signbit, unary, 1, boolean, moderate)                 \
+  X(logical_not, unary, 1, boolean, cheap)                \
+  X(bitwise_not, unary, 1, operand, cheap)                \
+  X(to_float16, unary, 1, operand, moderate)              \
+  X(to_bfloat16, unary, 1, operand, moderate)             \
+  X(add, binary, 2, operand, cheap)                       \
+  X(sub, binary, 2, operand, cheap)                       \
+  X(mul, binary, 2, operand, cheap)                       \
+  X(div, binary, 2, operand, cheap)                       \
+  X(div_relaxed, binary, 2, operand, cheap)               \
+  X(floor_div, binary, 2, operand, costly)                \
+  X(trunc_div, binary, 2, operand, cheap)                 \
+  X(remainder, binary, 2, operand, costly)                \
+  X(fmod, binary, 2, operand, costly)                     \
+  X(maximum, binary, 2, operand, cheap)                   \
+  X(minimum, binary, 2, operand, cheap)                   \
+  X(fmax, binary, 2, operand, cheap)                      \
+  X(fmin, binary, 2, operand, cheap)                      \
+  X(pow, binary, 2, operand, costly)                      \
+  X(atan2, binary, 2, operand, costly)                    \
+  X(hypot, binary, 2, operand, moderate)                  \
+  X(copysign, binary, 2, operand, cheap)                  \
+  X(nextafter, binary, 2, operand, cheap)                 \
+  X(eq, binary, 2, boolean, cheap)                        \
+  X(ne, binary, 2, boolean, cheap)                        \
+  X(lt, binary, 2, boolean, cheap)                        \
+  X(le, binary, 2, boolean, cheap)                        \
+  X(gt, binary, 2, boolean, cheap)                        \
+  X(ge, binary, 2, boolean, cheap)                        \
+  X(bitwise_and, binary, 2, operand, cheap)               \
+  X(bitwise_or, binary, 2, operand, cheap)                \
+  X(bitwise_xor, binary, 2, operand, cheap)               \
+  X(shift_left, binary, 2, operand, cheap)                \
+  X(shift_right, binary, 2, operand, cheap)               \
+  X(gcd, binary, 2, operand, costly)                      \
+  X(where, ternary, 3, operand, cheap)                    \
+  X(fma, ternary, 3, operand, cheap)                      \
+  X(cast, cast, 1, stated, cheap)                         \
+  X(bitcast, cast, 1, stated, cheap)                      \
+  X(check_index, special, 1, int64, moderate)             \
+  X(random_bits, special, 2, int64, costly)               \
+  X(result, special, 1, stated, moderate)                 \
+  X(reduce_sum, reduce, 1, operand, moderate)             \
+  X(reduce_prod, reduce, 1, operand, moderate)            \
+  X(reduce_max, reduce, 1, operand, moderate)             \
+  X(reduce_min, reduce, 1, operand, moderate)             \
+  X(reduce_any, reduce, 1, operand, moderate)             \
+  X(reduce_all, reduce, 1, operand, moderate)             \
+  X(reduce_xor, reduce, 1, operand, moderate)             \
+  X(reduce_argmax, reduce, 1, int64, moderate)            \
+  X(reduce_argmin, reduce, 1, int64, moderate)            \
+  X(reduce_welford, reduce, 1, operand, moderate)         \
+  X(reduce_welford_combine, reduce, 3, operand, moderate) \
+  X(reduce_softmax, reduce, 1, operand, moderate)         \
+  X(scan_sum, scan, 1, operand, moderate)                 \
+  X(scan_prod, scan, 1, operand, moderate)                \
+  X(scan_max, scan, 1, operand, moderate)                 \
+  X(scan_min, scan, 1, operand, moderate)                 \
+  X(scan_logaddexp, scan, 1, operand, moderate)           \
+  X(store, store, 1, operand, moderate)                   \
+  X(atomic_add, store, 1, operand, moderate)
 
 enum class OpCode : uint8_t {
-#define X(name, kind) name,
+#define X(name, ...) name,
   STAX_LOOP_OPS(X)
 #undef X
 };
 
-#define X(name, kind) +1
+#define X(...) +1
 inline constexpr int kOpCount = STAX_LOOP_OPS(X);
 #undef X
 
 struct OpInfo {
   std::string_view name;
   OpKind kind;
+  int8_t operands;
+  OpResult result;
+  OpCost cost;
 };
 
-/// Name and kind of an instruction.
+/// The row of an instruction.
 const OpInfo& info(OpCode op);
 
 /// The instruction called `name`, if there is one.
 std::optional<OpCode> find_op(std::string_view name);
 
 /// True for comparisons and predicates, whose result is bool whatever the operands are.
-constexpr bool is_predicate(OpCode op) {
-  return (op >= OpCode::isnan && op <= OpCode::logical_not) || (op >= OpCode::eq && op <= OpCode::ge);
+inline bool is_predicate(OpCode op) {
+  return info(op).result == OpResult::boolean;
+}
+inline bool is_reduction(OpCode op) {
+  return info(op).kind == OpKind::reduce;
+}
+inline bool is_scan(OpCode op) {
+  return info(op).kind == OpKind::scan;
+}
+inline bool is_store(OpCode op) {
+  return info(op).kind == OpKind::store;
 }
 
 }  // namespace stax::loops

@@ -385,11 +385,11 @@ class ProgramParser {
     const auto op = find_op(op_name);
     if (!op) l.fail(fmt::format("an instruction instead of {}", op_name));
     inst.op = *op;
-    const bool is_store = info(inst.op).kind == OpKind::store;
-    if (is_store != defined.empty()) l.fail(is_store ? "no result of a store" : "\"v0 = ...\"");
-    if (!is_store) inst.dtype = l.dtype();
+    const bool stores = is_store(inst.op);
+    if (stores != defined.empty()) l.fail(stores ? "no result of a store" : "\"v0 = ...\"");
+    if (!stores) inst.dtype = l.dtype();
     operands(l, inst);
-    if (is_store) {
+    if (stores) {
       if (inst.args.empty()) l.fail("the stored value");
       inst.dtype = body[inst.args[0]].dtype;
     }

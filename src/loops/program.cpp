@@ -155,7 +155,7 @@ std::vector<BufferId> Node::writes() const {
   std::vector<BufferId> out;
   for (const auto& r : results) add_once(out, r.buffer);
   for (const Inst& inst : body) {
-    if (info(inst.op).kind == OpKind::store) add_once(out, inst.buffer);
+    if (is_store(inst.op)) add_once(out, inst.buffer);
   }
   return out;
 }

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "loops/analysis.h"
+#include "loops/fold.h"
 #include "loops/program.h"
 #include "support/check.h"
 
@@ -83,13 +84,15 @@ class NodeVerifier {
     }
     check(!is_half(inst.dtype), "half types are no dtype of a value");
     const OpKind kind = info(inst.op).kind;
-    const size_t plain = operand_count(inst.op);
+    const size_t plain = static_cast<size_t>(info(inst.op).operands);
     check(inst.args.size() == plain || (takes_mask(inst) && inst.args.size() == plain + 1),
           fmt::format("{} operands where {} are expected", inst.args.size(), plain));
     if (const ValueId mask = mask_of(inst); mask >= 0) {
       check(dtype(mask) == DType::boolean, fmt::format("mask v{} is not bool", mask));
     }
     symbols(inst.index, true, inst.indirect.size(), "the index");
+    if (info(inst.op).result == OpResult::int64) check(inst.dtype == DType::int64, "the result is int64");
+    if (is_predicate(inst.op)) check(inst.dtype == DType::boolean, "a predicate gives bool");
     switch (kind) {
       case OpKind::leaf:
         return leaf(inst);
@@ -113,7 +116,7 @@ class NodeVerifier {
 
   void operand(ValueId a) const {
     check(a >= 0 && static_cast<size_t>(a) < at_, fmt::format("operand v{} is not defined before it", a));
-    check(info(node_.body[a].op).kind != OpKind::store, fmt::format("operand v{} is a store", a));
+    check(!is_store(node_.body[a].op), fmt::format("operand v{} is a store", a));
   }
 
   void leaf(const Inst& inst) const {
@@ -124,7 +127,6 @@ class NodeVerifier {
       check(inst.dtype == compute_dtype(stored),
             fmt::format("a {} buffer is loaded as {}", name(stored), name(inst.dtype)));
     }
-    if (inst.op == OpCode::index_value) check(inst.dtype == DType::int64, "index_value is int64");
     if (inst.op == OpCode::scalar) {
       check(inst.number >= 0 && inst.number < static_cast<int32_t>(program_.scalars.size()),
             fmt::format("scalar {} does not exist", inst.number));
@@ -140,7 +142,6 @@ class NodeVerifier {
         check(dtype(a) == inst.dtype, "the result's dtype is not that of the operands");
       }
     }
-    if (is_predicate(inst.op)) check(inst.dtype == DType::boolean, "a predicate gives bool");
     if (inst.op == OpCode::to_float16 || inst.op == OpCode::to_bfloat16) {
       check(inst.dtype == DType::float32, "rounding to a half type takes float32");
     }
@@ -156,8 +157,7 @@ class NodeVerifier {
 
   void special(const Inst& inst) const {
     if (inst.op != OpCode::result) {
-      check(inst.dtype == DType::int64, "the result is int64");
-      for (size_t i = 0; i < static_cast<size_t>(operand_count(inst.op)); ++i) {
+      for (size_t i = 0; i < static_cast<size_t>(info(inst.op).operands); ++i) {
         check(dtype(inst.args[i]) == DType::int64, "operands are int64");
       }
       if (inst.op == OpCode::random_bits)
@@ -193,7 +193,7 @@ class NodeVerifier {
       if (seen[v]) continue;
       seen[v] = true;
       const Inst& inst = node_.body[v];
-      if (info(inst.op).kind == OpKind::reduce) return true;
+      if (is_reduction(inst.op)) return true;
       stack.insert(stack.end(), inst.args.begin(), inst.args.end());
       stack.insert(stack.end(), inst.indirect.begin(), inst.indirect.end());
     }

@@ -42,16 +42,8 @@ Expr to_global(Expr e, const std::vector<ValueId>& ids) {
   });
 }
 
-bool reads_index(const Inst& inst) {
-  return inst.op == OpCode::load || inst.op == OpCode::index_value || inst.op == OpCode::check_index ||
-         inst.op == OpCode::store || inst.op == OpCode::atomic_add;
-}
-
-// Operand position of an instruction's mask, where it takes one.
-std::optional<size_t> mask_position(OpCode op) {
-  if (op == OpCode::load) return 0;
-  if (op == OpCode::check_index) return 1;
-  return std::nullopt;
+bool has_index(const Inst& inst) {
+  return loops::takes_mask(inst) || inst.op == OpCode::index_value;
 }
 
 }  // namespace
@@ -75,7 +67,7 @@ ValueId Lowering::reindex(ValueId root, const Index& index, ValueId mask) {
     if (!needed[v]) continue;
     Inst inst = body_[v];
     for (ValueId& a : inst.args) a = copy[a];
-    if (reads_index(inst)) {
+    if (has_index(inst)) {
       // The instruction's own t0, t1, ... become global names of the copies before index symbols are
       // replaced, so that indirect symbols inside `index` are not confused with them.
       std::vector<ValueId> ids;
@@ -84,12 +76,11 @@ ValueId Lowering::reindex(ValueId root, const Index& index, ValueId mask) {
       inst.indirect.clear();
       inst.index = to_local(substitute(global, map), inst.indirect);
     }
-    if (const auto at = mask_position(inst.op); at && mask >= 0) {
-      if (inst.args.size() > *at) {
-        inst.args[*at] = body_.binary(OpCode::bitwise_and, inst.args[*at], mask);
-      } else {
+    if (mask >= 0 && loops::takes_mask(inst)) {
+      if (loops::mask_of(inst) >= 0)
+        inst.args.back() = body_.binary(OpCode::bitwise_and, inst.args.back(), mask);
+      else
         inst.args.push_back(mask);
-      }
     }
     copy[v] = body_.add(std::move(inst));
     if (const auto known = checkers_.find(v); known != checkers_.end()) {
@@ -272,7 +263,7 @@ void Lowering::emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges
     Inst inst = body_[v];
     for (ValueId& a : inst.args) a = copy[a];
     for (ValueId& a : inst.indirect) a = copy[a];
-    if (reads_index(inst)) inst.index = simplify(inst.index, known);
+    if (has_index(inst)) inst.index = simplify(inst.index, known);
     copy[v] = out.add(std::move(inst));
   }
   for (const Store& s : stores) {

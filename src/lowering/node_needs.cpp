@@ -23,27 +23,6 @@ constexpr int kCheapInstructions = 6;
 constexpr int kCheapLoads = 2;
 constexpr int kCheapAfter = 10;  // more instructions, on results of reductions in two levels
 
-bool is_cheap_instruction(OpCode op) {
-  switch (loops::info(op).kind) {
-    case loops::OpKind::leaf:
-    case loops::OpKind::cast:
-    case loops::OpKind::ternary:
-      return true;
-    case loops::OpKind::binary:
-      return op != OpCode::pow && op != OpCode::atan2 && op != OpCode::fmod && op != OpCode::remainder &&
-             op != OpCode::hypot && op != OpCode::floor_div;
-    case loops::OpKind::unary:
-      return op == OpCode::abs || op == OpCode::neg || op == OpCode::relu || op == OpCode::logical_not ||
-             op == OpCode::bitwise_not || op == OpCode::isnan;
-    case loops::OpKind::special:
-    case loops::OpKind::reduce:
-    case loops::OpKind::scan:
-    case loops::OpKind::store:
-      return false;
-  }
-  return false;
-}
-
 void find_stored(const Graph& graph, NodeNeeds& needs) {
   std::vector<char>& stored = needs.stored;
   stored.assign(graph.nodes.size(), 0);
@@ -119,7 +98,7 @@ Cost cost_of(const loops::Body& body, ValueId formula, int most, const std::set<
     const Inst& inst = body[v];
     const bool exponential = inst.op == OpCode::exp || inst.op == OpCode::isinf;
     exponentials = exponentials || exponential;
-    cost.simple = cost.simple && (exponential || is_cheap_instruction(inst.op));
+    cost.simple = cost.simple && (exponential || loops::info(inst.op).cost == loops::OpCost::cheap);
     if (++cost.instructions > most) break;
     if (inst.op == OpCode::load) ++(results.contains(inst.buffer) ? cost.results : cost.loads);
     stack.insert(stack.end(), inst.args.begin(), inst.args.end());

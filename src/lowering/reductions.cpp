@@ -1,5 +1,4 @@
 // Reductions. Long ones with few results are split in two levels.
-#include "loops/analysis.h"
 #include "loops/fold.h"
 #include "lowering/loop_index.h"
 #include "lowering/scalar.h"
@@ -12,28 +11,6 @@ using loops::OpCode;
 using loops::ValueId;
 
 namespace {
-
-bool finds_position(OpCode op) {
-  return op == OpCode::reduce_argmax || op == OpCode::reduce_argmin;
-}
-
-// How the partial results of a split reduction are merged.
-std::optional<OpCode> combining(OpCode op) {
-  switch (op) {
-    case OpCode::reduce_sum:
-    case OpCode::reduce_prod:
-    case OpCode::reduce_max:
-    case OpCode::reduce_min:
-    case OpCode::reduce_any:
-    case OpCode::reduce_all:
-    case OpCode::reduce_xor:
-      return op;
-    case OpCode::reduce_welford:
-      return OpCode::reduce_welford_combine;
-    default:
-      return std::nullopt;
-  }
-}
 
 /// Whether a formula loads from where data says.
 bool gathers(const loops::Body& body, ValueId formula) {
@@ -66,8 +43,8 @@ std::vector<Lazy> Lowering::reduce(const Reduction& wanted) {
   if (reduction.reduced.empty())
     reduction.reduced = {Expr(1)};  // of a zero-dim tensor: a reduction of one value
   gather_first(reduction);
-  const auto combine = combining(reduction.op);
-  const bool position = finds_position(reduction.op) && target_.kind == Target::Kind::cuda;
+  const auto combine = loops::fold_info(reduction.op).total;
+  const bool position = loops::finds_position(reduction.op) && target_.kind == Target::Kind::cuda;
   if (!combine && !position) return reduce_at_once(reduction);
   const Split split =
       split_reduction(target_, product(reduction.sizes), product(reduction.reduced), chooser_);
@@ -84,7 +61,7 @@ std::vector<Lazy> Lowering::reduce(const Reduction& wanted) {
 // gathered with.
 void Lowering::gather_first(Reduction& reduction) {
   constexpr int64_t kFew = 256;
-  if (target_.kind != Target::Kind::cuda || loops::operand_count(reduction.op) != 1) return;
+  if (target_.kind != Target::Kind::cuda || loops::info(reduction.op).operands != 1) return;
   if (target_.batch_invariant) return;  // asks for the number of rows
   const auto rows = chooser_.sizes().hint(product(reduction.sizes));
   const auto length = chooser_.sizes().hint(product(reduction.reduced));

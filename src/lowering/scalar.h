@@ -20,11 +20,11 @@ V scaled(V v, const PointwiseArgs& args, std::string_view name);
 V like(V a, double value);
 
 // One function for each unary and binary instruction: exp(v), erf(v), maximum(a, b), pow(a, b), ...
-#define STAX_UNARY(name)                  \
+#define STAX_FORMULA_unary(name)          \
   inline V name(V a) {                    \
     return unary(loops::OpCode::name, a); \
   }
-#define STAX_BINARY(name)                              \
+#define STAX_FORMULA_binary(name)                      \
   inline V name(V a, V b) {                            \
     return binary(loops::OpCode::name, a, b);          \
   }                                                    \
@@ -34,80 +34,25 @@ V like(V a, double value);
   inline V name(double a, V b) {                       \
     return binary(loops::OpCode::name, like(b, a), b); \
   }
-STAX_UNARY(abs);
-STAX_UNARY(neg);
-STAX_UNARY(reciprocal);
-STAX_UNARY(sign);
-STAX_UNARY(relu);
-STAX_UNARY(sqrt);
-STAX_UNARY(rsqrt);
-STAX_UNARY(exp);
-STAX_UNARY(exp2);
-STAX_UNARY(expm1);
-STAX_UNARY(log);
-STAX_UNARY(log2);
-STAX_UNARY(log10);
-STAX_UNARY(log1p);
-STAX_UNARY(sin);
-STAX_UNARY(cos);
-STAX_UNARY(tan);
-STAX_UNARY(asin);
-STAX_UNARY(acos);
-STAX_UNARY(atan);
-STAX_UNARY(sinh);
-STAX_UNARY(cosh);
-STAX_UNARY(tanh);
-STAX_UNARY(asinh);
-STAX_UNARY(acosh);
-STAX_UNARY(atanh);
-STAX_UNARY(sigmoid);
-STAX_UNARY(erf);
-STAX_UNARY(erfc);
-STAX_UNARY(erfinv);
-STAX_UNARY(lgamma);
-STAX_UNARY(digamma);
-STAX_UNARY(i0);
-STAX_UNARY(floor);
-STAX_UNARY(ceil);
-STAX_UNARY(trunc);
-STAX_UNARY(round);
-STAX_UNARY(isnan);
-STAX_UNARY(isinf);
-STAX_UNARY(signbit);
-STAX_UNARY(logical_not);
-STAX_UNARY(bitwise_not);
-STAX_BINARY(add);
-STAX_BINARY(sub);
-STAX_BINARY(mul);
-STAX_BINARY(div);
-STAX_BINARY(div_relaxed);
-STAX_BINARY(floor_div);
-STAX_BINARY(trunc_div);
-STAX_BINARY(remainder);
-STAX_BINARY(fmod);
-STAX_BINARY(maximum);
-STAX_BINARY(minimum);
-STAX_BINARY(fmax);
-STAX_BINARY(fmin);
-STAX_BINARY(pow);
-STAX_BINARY(atan2);
-STAX_BINARY(hypot);
-STAX_BINARY(copysign);
-STAX_BINARY(nextafter);
-STAX_BINARY(eq);
-STAX_BINARY(ne);
-STAX_BINARY(lt);
-STAX_BINARY(le);
-STAX_BINARY(gt);
-STAX_BINARY(ge);
-STAX_BINARY(bitwise_and);
-STAX_BINARY(bitwise_or);
-STAX_BINARY(bitwise_xor);
-STAX_BINARY(shift_left);
-STAX_BINARY(shift_right);
-STAX_BINARY(gcd);
-#undef STAX_UNARY
-#undef STAX_BINARY
+#define STAX_FORMULA_leaf(name)
+#define STAX_FORMULA_ternary(name)
+#define STAX_FORMULA_cast(name)
+#define STAX_FORMULA_special(name)
+#define STAX_FORMULA_reduce(name)
+#define STAX_FORMULA_scan(name)
+#define STAX_FORMULA_store(name)
+#define X(name, kind, ...) STAX_FORMULA_##kind(name)
+STAX_LOOP_OPS(X)
+#undef X
+#undef STAX_FORMULA_unary
+#undef STAX_FORMULA_binary
+#undef STAX_FORMULA_leaf
+#undef STAX_FORMULA_ternary
+#undef STAX_FORMULA_cast
+#undef STAX_FORMULA_special
+#undef STAX_FORMULA_reduce
+#undef STAX_FORMULA_scan
+#undef STAX_FORMULA_store
 
 inline V operator+(V a, V b) {
   return add(a, b);

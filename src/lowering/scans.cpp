@@ -1,7 +1,7 @@
 // Scans: running results along a dimension. On a GPU long scans of few rows are cut into chunks.
 #include <algorithm>
 
-#include "loops/analysis.h"
+#include "loops/fold.h"
 #include "lowering/loop_index.h"
 #include "lowering/scalar.h"
 
@@ -26,10 +26,6 @@ Index scan_index(size_t rank, size_t dim) {
   return index;
 }
 
-bool finds_extremum(OpCode op) {
-  return op == OpCode::scan_max || op == OpCode::scan_min;
-}
-
 /// 0 for an infinite maximum, which is subtracted from nothing.
 V guarded(V maximum) {
   return where(isinf(maximum), like(maximum, 0.0), maximum);
@@ -43,11 +39,11 @@ V log_of_sum(V a, V b) {
 
 /// The results up to an element, from those of all `before` its chunk and its `own` within the chunk.
 std::vector<V> carried_into(OpCode op, const std::vector<V>& before, const std::vector<V>& own) {
-  if (op == OpCode::scan_sum) return {before[0] + own[0]};
-  if (op == OpCode::scan_prod) return {before[0] * own[0]};
+  const loops::FoldInfo& fold = loops::fold_info(op);
+  if (fold.step) return {binary(*fold.step, before[0], own[0])};
   if (op == OpCode::scan_logaddexp) return {log_of_sum(before[0], own[0])};
   // The later of equal extrema; NaN before numbers.
-  V take = op == OpCode::scan_max ? ge(own[0], before[0]) : le(own[0], before[0]);
+  V take = binary(*fold.replaces, own[0], before[0]);
   if (is_floating_point(own[0].dtype())) take = bitwise_or(take, isnan(own[0]));
   return {where(take, own[0], before[0]), where(take, own[1], before[1])};
 }
@@ -173,22 +169,16 @@ std::vector<Lazy> Lowering::totals_before(const Scan& chunks, const Split& split
     };
     return scan_at_once(totals);
   }
-  if (!finds_extremum(chunks.op)) {
-    const OpCode op = chunks.op == OpCode::scan_sum ? OpCode::reduce_sum : OpCode::reduce_prod;
-    const Lazy sums = total(op, chunks.accumulate, chunks.value);
-    totals.value = [&, sums](const Index& i) { return load(sums, i); };
-    return scan_at_once(totals);
-  }
-  const OpCode op = chunks.op == OpCode::scan_max ? OpCode::reduce_max : OpCode::reduce_min;
-  const Lazy extrema = total(op, chunks.accumulate, chunks.value);
+  const Lazy ends = total(*loops::fold_info(chunks.op).total, chunks.accumulate, chunks.value);
+  totals.value = [&, ends](const Index& i) { return load(ends, i); };
+  if (!loops::finds_position(chunks.op)) return scan_at_once(totals);
   const Lazy last = total(OpCode::reduce_max, DType::int64, [&](const Index& i) {
     const V v = chunks.value(i);
-    V found = eq(v, load(extrema, i));
+    V found = eq(v, load(ends, i));
     if (is_floating_point(v.dtype())) found = bitwise_or(found, isnan(v));
     return where(found, index_value(Expr(reduction_symbol(0))), constant(DType::int64, int64_t{-1}));
   });
   totals.dtypes.push_back(DType::int64);
-  totals.value = [&, extrema](const Index& i) { return load(extrema, i); };
   totals.finish = [&, last](const std::vector<V>& results, const Index& i) {
     Index at = i;
     at[dim] = indirect(results[1]);

@@ -4,12 +4,11 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "loops/analysis.h"
+#include "loops/fold.h"
 
 namespace stax::reference {
 
 using loops::Inst;
-using loops::OpKind;
 
 int32_t Iteration::dim_of(Symbol variable) const {
   for (size_t d = 0; d < variables.size(); ++d) {
@@ -62,7 +61,7 @@ void order_dims(Iteration& it, const loops::Body& body, int32_t first, int32_t l
     std::pair<int64_t, int64_t> k{0, 0};
     for (size_t i = 0; i < body.size(); ++i) {
       const int64_t stride = std::abs(it.indices[i].strides[d]);
-      if (info(body[i].op).kind == OpKind::store) k.first += stride;
+      if (is_store(body[i].op)) k.first += stride;
       if (body[i].op == loops::OpCode::load) k.second += stride;
     }
     return k;
@@ -117,10 +116,8 @@ Iteration make_iteration(const loops::Program&, const loops::Node& node,
   Iteration it;
   bool ordered = false;  // positions in the reduction matter
   for (const Inst& inst : node.body) {
-    const OpKind kind = info(inst.op).kind;
-    it.collective = it.collective || kind == OpKind::reduce || kind == OpKind::scan;
-    ordered = ordered || kind == OpKind::scan || inst.op == loops::OpCode::reduce_argmax ||
-              inst.op == loops::OpCode::reduce_argmin;
+    it.collective = it.collective || is_reduction(inst.op) || is_scan(inst.op);
+    ordered = ordered || is_scan(inst.op) || loops::finds_position(inst.op);
   }
   std::vector<Symbol> single;  // variables of dimensions of one element
   const auto add_dims = [&](const std::vector<Expr>& ranges, SymbolKind kind) {

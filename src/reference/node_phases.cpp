@@ -24,7 +24,7 @@ ValuesByPhase assign_phases(const Iteration& it, const loops::Body& body) {
   const std::vector<bool> over = it.collective ? loops::over_reduction(body) : std::vector<bool>(n, false);
   std::vector<bool> after_reduce(n), reduce_needs(n), tail_needs(n), needed(n);
   for (size_t i = 0; i < n; ++i) {
-    after_reduce[i] = info(body[i].op).kind == OpKind::reduce;
+    after_reduce[i] = is_reduction(body[i].op);
     for (ValueId a : operands(body[i])) after_reduce[i] = after_reduce[i] || after_reduce[a];
   }
   for (size_t i = n; i-- > 0;) {
@@ -48,7 +48,7 @@ ValuesByPhase assign_phases(const Iteration& it, const loops::Body& body) {
   const auto list = [&](Phase phase) -> std::vector<ValueId>& { return values[static_cast<size_t>(phase)]; };
   for (size_t i = 0; i < n; ++i) {
     const auto id = static_cast<ValueId>(i);
-    if (info(body[i].op).kind == OpKind::reduce) {
+    if (is_reduction(body[i].op)) {
       if (!needed[i]) continue;
       list(Phase::during).push_back(id);
       list(Phase::after).push_back(id);

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <map>
 
-#include "loops/analysis.h"
+#include "loops/fold.h"
 #include "reference/iteration.h"
 #include "reference/plan_stages.h"
 #include "support/check.h"
@@ -323,7 +323,7 @@ class Planner {
 
   int32_t result(const Inst& inst) {
     const ValueId source = inst.args[0];
-    if (info(body_[source].op).kind == OpKind::scan) {
+    if (is_scan(body_[source].op)) {
       return inst.number == 0 ? reg(source) : second_[{phase_, source}];
     }
     return finish(source, inst.number, inst.dtype);

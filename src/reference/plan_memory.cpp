@@ -13,7 +13,6 @@ using loops::BufferId;
 using loops::BufferRole;
 using loops::Inst;
 using loops::OpCode;
-using loops::OpKind;
 
 namespace {
 
@@ -28,7 +27,7 @@ int64_t points_of(const NodePlan& plan, Phase phase) {
 std::map<BufferId, int32_t> count_stores(const loops::Body& body) {
   std::map<BufferId, int32_t> stores;
   for (const Inst& inst : body) {
-    if (info(inst.op).kind == OpKind::store) ++stores[inst.buffer];
+    if (is_store(inst.op)) ++stores[inst.buffer];
   }
   return stores;
 }
@@ -143,8 +142,7 @@ bool may_overwrite_loads(const loops::Program& program, const loops::Body& body)
   for (size_t i = 0; i < body.size(); ++i) {
     const Inst& inst = body[i];
     if (inst.op == OpCode::load && stores.count(inst.buffer)) return true;
-    const bool writes_input =
-        info(inst.op).kind == OpKind::store && program.buffers[inst.buffer].role == BufferRole::input;
+    const bool writes_input = is_store(inst.op) && program.buffers[inst.buffer].role == BufferRole::input;
     if (writes_input && i + 1 < body.size()) return true;
   }
   return false;

@@ -16,7 +16,7 @@ std::vector<Access> accesses_of(const loops::Program& program, int32_t node) {
   if (n.kind == NodeKind::external) return out;
   for (const loops::Inst& inst : n.body) {
     const bool load = inst.op == OpCode::load;
-    const bool store = loops::info(inst.op).kind == loops::OpKind::store;
+    const bool store = is_store(inst.op);
     if (!load && !store) continue;
     const bool masked_store = store && inst.args.size() > 1;
     out.push_back({node, inst.buffer, inst.index, store,

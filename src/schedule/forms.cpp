@@ -10,8 +10,6 @@
 namespace stax::schedule {
 
 using loops::Inst;
-using loops::OpCode;
-using loops::OpKind;
 
 RowForm row_form(Expr bytes, const Target& target, Chooser& chooser) {
   const bool held =
@@ -116,7 +114,7 @@ std::optional<Expr> largest_number(const loops::Program& program, const Group& g
           out = max(out, positive ? Expr(s) : max(Expr(s), -Expr(s)));
         }
       }
-      if (inst.op != OpCode::load && loops::info(inst.op).kind != OpKind::store) continue;
+      if (!loops::accesses_memory(inst)) continue;
       // An index that was computed lies within the buffer.
       const bool computed = inst.index.contains(SymbolKind::indirect);
       const loops::Buffer& buffer = program.buffers[inst.buffer];

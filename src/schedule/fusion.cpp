@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "loops/fold.h"
 #include "support/check.h"
 
 namespace stax::schedule {
@@ -35,9 +36,7 @@ const char* by_hint(Expr e) {
 constexpr const char* kCycle = "fusing them would make a cycle of dependences";
 
 bool order_matters(loops::OpCode op) {
-  using loops::OpCode;
-  return op == OpCode::reduce_argmax || op == OpCode::reduce_argmin ||
-         loops::info(op).kind == loops::OpKind::scan;
+  return is_scan(op) || loops::finds_position(op);
 }
 
 FusionGroup single(const loops::Program& program, int32_t node) {

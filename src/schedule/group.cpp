@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "loops/analysis.h"
+
 namespace stax::schedule {
 
 using loops::Inst;
@@ -26,10 +28,6 @@ Member member_of(const loops::Program& program, const FusedNode& node, const Ran
   return out;
 }
 
-bool is_access(const Inst& inst) {
-  return inst.op == OpCode::load || loops::info(inst.op).kind == loops::OpKind::store;
-}
-
 /// Every index expression of the group; accesses to memory with their size, for the order of loops.
 struct Index {
   Expr expr;
@@ -42,7 +40,7 @@ std::vector<Index> indices_of(const loops::Program& program, const Space& space,
   std::vector<Index> out;
   for (const Member& m : members) {
     for (const Inst& inst : m.body) {
-      const bool memory = is_access(inst);
+      const bool memory = loops::accesses_memory(inst);
       if (!memory && !inst.index.contains(SymbolKind::block)) continue;
       const int64_t bytes =
           memory ? footprint(inst.index, space, program.buffers[inst.buffer].dtype, target, sizes) : 0;

@@ -59,7 +59,7 @@ bool all_loads_forwarded(const Group& group, BufferId buffer) {
   const auto accesses = [&](bool store, auto&& accept) {
     for (const Member& m : group.members) {
       for (const loops::Inst& inst : m.body) {
-        const bool stores = loops::info(inst.op).kind == loops::OpKind::store;
+        const bool stores = is_store(inst.op);
         if (inst.buffer != buffer || stores != store || !(stores || inst.op == loops::OpCode::load)) continue;
         if (!accept(inst)) return false;
       }

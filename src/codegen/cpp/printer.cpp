@@ -9,8 +9,6 @@
 
 namespace stax::codegen {
 
-using loops::OpCode;
-
 namespace {
 
 std::string v(Var var) {
@@ -98,14 +96,13 @@ class Printer {
       case Action::horizontal:
         return print_horizontal(s);
       case Action::prefix:
-        return define(s, fmt::format("{}_{}(v{}, v{})", s.op == OpCode::scan_sum ? "psum" : "pprod",
-                                     token(s.dtype), s.args[0], s.args[1]));
+        return define(s, fmt::format("{}_{}(v{}, v{})", lane_spelling(s.op).prefix, token(s.dtype), s.args[0],
+                                     s.args[1]));
       case Action::last_lane:
         return define(s, fmt::format("last_{}(v{})", token(s.dtype), s.args[0]));
       case Action::arg_merge:
-        return define(s, fmt::format("splat_i64(k_{}_{}(v{}, v{}))",
-                                     s.op == OpCode::reduce_argmax ? "argmax" : "argmin", token(s.dtype),
-                                     s.args[0], s.args[1]));
+        return define(s, fmt::format("splat_i64({}_{}(v{}, v{}))", lane_spelling(s.op).positions,
+                                     token(s.dtype), s.args[0], s.args[1]));
       case Action::check:
         return define(
             s, fmt::format("k_check(status, {}, {}, v{}, {}, {})", s.count, s.partial ? "true" : "false",
@@ -220,34 +217,8 @@ class Printer {
   }
 
   void print_horizontal(const Statement& s) {
-    std::string name;
-    switch (s.op) {
-      case OpCode::reduce_sum:
-        name = "hsum";
-        break;
-      case OpCode::reduce_prod:
-        name = "hprod";
-        break;
-      case OpCode::reduce_max:
-      case OpCode::reduce_argmax:
-        name = s.dtype == DType::boolean ? "hany" : "hmax";
-        break;
-      case OpCode::reduce_min:
-      case OpCode::reduce_argmin:
-        name = s.dtype == DType::boolean ? "hall" : "hmin";
-        break;
-      case OpCode::reduce_any:
-        name = "hany";
-        break;
-      case OpCode::reduce_all:
-        name = "hall";
-        break;
-      case OpCode::reduce_xor:
-        name = "k_hxor";
-        break;
-      default:
-        STAX_ASSERT(false, "lanes of {} cannot be merged", loops::info(s.op).name);
-    }
+    const LaneSpelling& lanes = lane_spelling(s.op);
+    const char* name = s.dtype == DType::boolean ? lanes.merged_bools : lanes.merged;
     define(s, fmt::format("splat_{0}({1}_{0}(v{2}))", token(s.dtype), name, s.args[0]));
   }
 

@@ -1,5 +1,6 @@
 #include "codegen/cpp/spelling.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -111,6 +112,20 @@ constexpr Row kRows[] = {
 #undef UNARY_FLOAT
 #undef BINARY_FLOAT
 
+constexpr LaneSpelling kLanes[] = {
+    {OpCode::reduce_sum, "hsum", "hsum"},
+    {OpCode::reduce_prod, "hprod", "hprod"},
+    {OpCode::reduce_max, "hmax", "hany"},
+    {OpCode::reduce_min, "hmin", "hall"},
+    {OpCode::reduce_any, "hany", "hany"},
+    {OpCode::reduce_all, "hall", "hall"},
+    {OpCode::reduce_xor, "k_hxor", "k_hxor"},
+    {OpCode::reduce_argmax, "hmax", "hany", "k_argmax"},
+    {OpCode::reduce_argmin, "hmin", "hall", "k_argmin"},
+    {.op = OpCode::scan_sum, .prefix = "psum"},
+    {.op = OpCode::scan_prod, .prefix = "pprod"},
+};
+
 std::string spell_bitcast(DType dtype, DType from, const std::string& arg) {
   STAX_ASSERT(itemsize(dtype) == itemsize(from), "bitcast from {} to {}", name(from), name(dtype));
   if (dtype == from) return arg;
@@ -136,6 +151,12 @@ std::string spell(OpCode op, DType dtype, DType from, const std::vector<std::str
     });
   }
   STAX_ASSERT(false, "{} is not a function of values", loops::info(op).name);
+}
+
+const LaneSpelling& lane_spelling(OpCode op) {
+  const auto* const row = std::ranges::find(kLanes, op, &LaneSpelling::op);
+  STAX_ASSERT(row != std::end(kLanes), "lanes of {} cannot be merged", loops::info(op).name);
+  return *row;
 }
 
 std::string spell_constant(DType dtype, Constant constant) {

@@ -14,6 +14,16 @@ namespace stax::codegen {
 std::string spell(loops::OpCode op, DType dtype, DType from, const std::vector<std::string>& args);
 
 /// A constant of the dtype as a C++ expression of its scalar type.
+/// The prelude's functions along the lanes of one vector, without the token of the dtype.
+struct LaneSpelling {
+  loops::OpCode op;
+  const char* merged = nullptr;  // a reduction's lanes to one value
+  const char* merged_bools = nullptr;
+  const char* positions = nullptr;  // of lanes that have positions: that of the extremum
+  const char* prefix = nullptr;     // a scan through the lanes
+};
+const LaneSpelling& lane_spelling(loops::OpCode op);
+
 std::string spell_constant(DType dtype, loops::Constant constant);
 
 /// An integer expression as a C++ expression of type long.

@@ -16,18 +16,17 @@ void Passes::choose_held() {
   for (size_t i = 0; i < flat_.body.size(); ++i) {
     const Inst& inst = flat_.body[i];
     const auto id = static_cast<ValueId>(i);
-    if (is_fold(inst.op) || is_scan(inst.op)) {
+    if (is_reduction(inst.op) || is_scan(inst.op)) {
       const DType dtype = flat_.body[inst.args[0]].dtype;
       Accumulator& a = accumulators_[id];
       a.array = e_.array(dtype, layout_.block);
       if (is_long_sum(id)) a.outer_array = e_.array(dtype, layout_.block);
-      if (is_extremum(inst.op) || inst.op == OpCode::scan_max || inst.op == OpCode::scan_min)
-        a.position_array = e_.array(DType::int64, layout_.block);
+      if (loops::finds_position(inst.op)) a.position_array = e_.array(DType::int64, layout_.block);
     }
-    if (!flat_.over_reduction[i] && !is_fold(inst.op)) continue;
+    if (!flat_.over_reduction[i] && !is_reduction(inst.op)) continue;
     auto hold = [&](ValueId a) {
       const OpCode op = flat_.body[a].op;
-      if (flat_.over_reduction[a] || flat_.ready[a] == 0 || is_fold(op) || op == OpCode::result ||
+      if (flat_.over_reduction[a] || flat_.ready[a] == 0 || is_reduction(op) || op == OpCode::result ||
           held_.count(a))
         return;
       held_[a] = e_.array(flat_.body[a].dtype, layout_.block);

@@ -10,6 +10,7 @@ namespace stax::codegen {
 using loops::Constant;
 using loops::Inst;
 using loops::OpCode;
+using loops::OpCost;
 using loops::OpKind;
 using loops::ValueId;
 
@@ -25,7 +26,7 @@ int32_t interleaved_copies(const std::vector<Statement>& body, int vector_bytes)
     const Statement& s = body[i];
     const bool regular = s.mask < 0 && s.access != Access::indexed;
     if (s.action == Action::compute) {
-      if (++computed > kMost || is_costly(s.op)) return 1;
+      if (++computed > kMost || loops::info(s.op).cost == OpCost::costly) return 1;
     } else if (s.action == Action::store ? !regular || s.access != Access::contiguous
                                          : s.action != Action::constant && s.action != Action::scalar &&
                                                !(s.action == Action::load && regular)) {
@@ -59,22 +60,6 @@ int32_t interleaved_copies(const std::vector<Statement>& body, int vector_bytes)
 
 }  // namespace
 
-bool is_costly(OpCode op) {
-  if (op >= OpCode::exp && op <= OpCode::i0) return true;
-  switch (op) {
-    case OpCode::pow:
-    case OpCode::atan2:
-    case OpCode::random_bits:
-    case OpCode::floor_div:
-    case OpCode::remainder:
-    case OpCode::fmod:
-    case OpCode::gcd:
-      return true;
-    default:
-      return false;
-  }
-}
-
 Emitter::Emitter(const loops::Program& program, const schedule::Group& group, const FlatGroup& flat,
                  const Layout& layout, Kernel& kernel, Numbering& numbering)
     : out_(&kernel.body),
@@ -86,7 +71,7 @@ Emitter::Emitter(const loops::Program& program, const schedule::Group& group, co
       numbering_(numbering) {
   env_.assign(flat.body.size(), -1);
   for (const Inst& inst : flat.body)
-    if (inst.buffer >= 0) argument(inst.buffer, loops::info(inst.op).kind == OpKind::store);
+    if (inst.buffer >= 0) argument(inst.buffer, is_store(inst.op));
   varies_ = varying(flat, layout);
 }
 
@@ -456,65 +441,70 @@ void Emitter::emit_unmasked(ValueId id) {
 
 void Emitter::emit(ValueId id) {
   const Inst& inst = flat_.body[id];
-  std::vector<Var> args;
-  for (ValueId a : inst.args) args.push_back(env_[a]);
-  switch (inst.op) {
-    case OpCode::load:
-      return emit_load(id, inst);
-    case OpCode::store:
-    case OpCode::atomic_add:
+  switch (loops::info(inst.op).kind) {
+    case OpKind::leaf:
+      return emit_leaf(id, inst);
+    case OpKind::store:
       return emit_store(id, inst);
-    case OpCode::constant:
-      env_[id] = constant(inst.dtype, inst.constant);
+    case OpKind::special:
+      return emit_special(id, inst);
+    case OpKind::cast:
+      env_[id] = define({.action = Action::compute,
+                         .op = inst.op,
+                         .dtype = inst.dtype,
+                         .args = vars(inst.args),
+                         .count = static_cast<int64_t>(flat_.body[inst.args[0]].dtype)});
       return;
-    case OpCode::scalar:
-      add({.action = Action::scalar, .dtype = inst.dtype, .out = numbering_.next_var, .count = inst.number});
-      env_[id] = numbering_.next_var++;
-      return;
-    case OpCode::index_value: {
-      std::vector<Var> indirect;
-      for (ValueId a : inst.indirect) indirect.push_back(env_[a]);
-      env_[id] = lane_index(at(inst.index), indirect);
-      return;
-    }
-    case OpCode::check_index: {
-      if (partial_ && varies_[id])
-        args.size() > 1 ? void(args[1] = compute(OpCode::bitwise_and, DType::boolean, {args[1], tail()}))
-                        : args.push_back(tail());
-      add({.action = Action::check,
-           .dtype = DType::int64,
-           .out = numbering_.next_var,
-           .args = args,
-           .count = flat_.node[id],
-           .index = at(inst.index),
-           .partial = inst.number == 1});
-      env_[id] = numbering_.next_var++;
+    case OpKind::unary:
+    case OpKind::binary:
+    case OpKind::ternary: {
+      // Predicates compute in the dtype of their operands.
+      const DType dtype = inst.op == OpCode::where ? inst.dtype : flat_.body[inst.args[0]].dtype;
+      env_[id] = compute(inst.op, dtype, vars(inst.args));
       return;
     }
-    case OpCode::random_bits:
-      add({.action = Action::random,
-           .dtype = DType::int64,
-           .out = numbering_.next_var,
-           .args = args,
-           .count = inst.number});
-      env_[id] = numbering_.next_var++;
-      return;
-    default:
+    case OpKind::reduce:
+    case OpKind::scan:
       break;
   }
-  if (inst.op == OpCode::cast || inst.op == OpCode::bitcast) {
-    add({.action = Action::compute,
-         .op = inst.op,
-         .dtype = inst.dtype,
-         .out = numbering_.next_var,
-         .args = args,
-         .count = static_cast<int64_t>(flat_.body[inst.args[0]].dtype)});
-    env_[id] = numbering_.next_var++;
-    return;
+  STAX_ASSERT(false, "{} is a matter of the passes", loops::info(inst.op).name);
+}
+
+std::vector<Var> Emitter::vars(const std::vector<ValueId>& ids) const {
+  std::vector<Var> out;
+  for (ValueId id : ids) out.push_back(env_[id]);
+  return out;
+}
+
+void Emitter::emit_leaf(ValueId id, const Inst& inst) {
+  if (inst.op == OpCode::load) return emit_load(id, inst);
+  if (inst.op == OpCode::constant)
+    env_[id] = constant(inst.dtype, inst.constant);
+  else if (inst.op == OpCode::scalar)
+    env_[id] = define({.action = Action::scalar, .dtype = inst.dtype, .count = inst.number});
+  else
+    env_[id] = lane_index(at(inst.index), vars(inst.indirect));
+}
+
+void Emitter::emit_special(ValueId id, const Inst& inst) {
+  Statement s{.dtype = DType::int64, .args = vars(inst.args)};
+  if (inst.op == OpCode::check_index) {
+    if (partial_ && varies_[id]) {
+      if (s.args.size() > 1)
+        s.args[1] = compute(OpCode::bitwise_and, DType::boolean, {s.args[1], tail()});
+      else
+        s.args.push_back(tail());
+    }
+    s.action = Action::check;
+    s.count = flat_.node[id];
+    s.index = at(inst.index);
+    s.partial = inst.number == 1;
+  } else {
+    STAX_ASSERT(inst.op == OpCode::random_bits, "{} is a matter of the passes", loops::info(inst.op).name);
+    s.action = Action::random;
+    s.count = inst.number;
   }
-  // Predicates compute in the dtype of their operands.
-  const DType dtype = inst.op == OpCode::where ? inst.dtype : flat_.body[inst.args[0]].dtype;
-  env_[id] = compute(inst.op, dtype, std::move(args));
+  env_[id] = define(std::move(s));
 }
 
 }  // namespace stax::codegen

@@ -11,9 +11,6 @@
 
 namespace stax::codegen {
 
-/// True for functions of many instructions: exponentials, trigonometry, remainders.
-bool is_costly(loops::OpCode op);
-
 /// What the loop nests of one kernel number together.
 struct Numbering {
   std::map<loops::BufferId, int32_t> arguments;
@@ -79,6 +76,9 @@ class Emitter {
 
  private:
   void full_vectors(Symbol symbol, Expr hi, const Body& body);
+  std::vector<Var> vars(const std::vector<loops::ValueId>& ids) const;
+  void emit_leaf(loops::ValueId id, const loops::Inst& inst);
+  void emit_special(loops::ValueId id, const loops::Inst& inst);
   void emit_load(loops::ValueId id, const loops::Inst& inst);
   void emit_store(loops::ValueId id, const loops::Inst& inst);
   int32_t argument(loops::BufferId buffer, bool written);

@@ -6,7 +6,6 @@
 
 #include "codegen/kernel/half_results.h"
 #include "codegen/kernel/online_softmax.h"
-#include "loops/analysis.h"
 #include "support/check.h"
 
 namespace stax::codegen {
@@ -59,42 +58,31 @@ class Flattener {
   }
 
   std::vector<ValueId> add(Inst inst, const schedule::Member& member) {
-    switch (inst.op) {
-      case OpCode::load:
-        if (ValueId value = forwarded(inst); value >= 0) return {value};
-        return {builder_.add(std::move(inst))};
-      case OpCode::store:
-        return store(std::move(inst), member);
-      case OpCode::check_index: {
-        ValueId id = builder_.add(std::move(inst));
-        check_nodes_.emplace(id, member.node);
-        return {id};
-      }
-      case OpCode::div_relaxed:
-        return {divide(inst)};
-      case OpCode::reduce_welford:
-        return options_.take_apart ? welford(inst) : whole(std::move(inst));
-      case OpCode::reduce_welford_combine:
-        return options_.take_apart ? welford_combine(inst) : whole(std::move(inst));
-      case OpCode::reduce_softmax:
-        return options_.take_apart ? softmax(inst) : whole(std::move(inst));
-      case OpCode::reduce_argmax:
-      case OpCode::reduce_argmin:
-      case OpCode::scan_max:
-      case OpCode::scan_min: {
-        DType value = builder_.dtype(inst.args[0]);
-        const bool scans = is_scan(inst.op);
-        ValueId first = builder_.add(std::move(inst));
-        ValueId second = builder_.add(
-            {.op = OpCode::result, .dtype = scans ? DType::int64 : value, .args = {first}, .number = 1});
-        return {first, second};
-      }
-      default:
-        return {builder_.add(std::move(inst))};
-    }
+    if (is_reduction(inst.op) || is_scan(inst.op)) return collective(std::move(inst));
+    if (inst.op == OpCode::store) return store(std::move(inst));
+    if (inst.op == OpCode::div_relaxed) return {divide(inst)};
+    if (inst.op == OpCode::load)
+      if (const ValueId value = forwarded(inst); value >= 0) return {value};
+    const bool check = inst.op == OpCode::check_index;
+    const ValueId id = builder_.add(std::move(inst));
+    if (check) check_nodes_.emplace(id, member.node);
+    return {id};
   }
 
-  /// A reduction with several results as it is.
+  std::vector<ValueId> collective(Inst inst) {
+    struct Composite {
+      OpCode op;
+      std::vector<ValueId> (Flattener::*parts)(const Inst&);
+    };
+    constexpr Composite kComposites[] = {{OpCode::reduce_welford, &Flattener::welford},
+                                         {OpCode::reduce_welford_combine, &Flattener::welford_combine},
+                                         {OpCode::reduce_softmax, &Flattener::softmax}};
+    for (const Composite& composite : kComposites)
+      if (options_.take_apart && composite.op == inst.op) return (this->*composite.parts)(inst);
+    return whole(std::move(inst));
+  }
+
+  /// A reduction or scan as it is.
   std::vector<ValueId> whole(Inst inst) {
     const int32_t count = loops::result_count(inst.op);
     const DType operand = builder_.dtype(inst.args[0]);
@@ -115,7 +103,7 @@ class Flattener {
     return -1;
   }
 
-  std::vector<ValueId> store(Inst inst, const schedule::Member&) {
+  std::vector<ValueId> store(Inst inst) {
     if (inst.indirect.empty() && inst.args.size() == 1) {
       ValueId value = inst.args[0];
       const DType dtype = program_.buffers[inst.buffer].dtype;
@@ -249,7 +237,7 @@ void analyse(FlatGroup& flat) {
   // check_index without users still runs.
   for (Inst& inst : flat.body) {
     const size_t i = &inst - flat.body.data();
-    if (loops::info(inst.op).kind != OpKind::store || !flat.over_reduction[i]) continue;
+    if (!is_store(inst.op) || !flat.over_reduction[i]) continue;
     const bool loaded = std::any_of(flat.body.begin(), flat.body.end(), [&](const Inst& other) {
       return other.op == OpCode::load && other.buffer == inst.buffer;
     });

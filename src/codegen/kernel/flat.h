@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "loops/fold.h"
 #include "loops/program.h"
 #include "schedule/schedule.h"
 
@@ -42,18 +43,9 @@ std::vector<loops::ValueId> needed_by(const loops::Body& body, const std::vector
 /// loops::rebuild() of the group's body, and FlatGroup::node with it. The old body stays until the last.
 void rebuild(FlatGroup& flat, const loops::Rebuild& rebuilt);
 
-// Kinds of instructions.
-inline bool is_fold(loops::OpCode op) {
-  return loops::info(op).kind == loops::OpKind::reduce;
-}
-inline bool is_scan(loops::OpCode op) {
-  return loops::info(op).kind == loops::OpKind::scan;
-}
-inline bool is_store(loops::OpCode op) {
-  return loops::info(op).kind == loops::OpKind::store;
-}
+/// Whether `op` reduces to a position.
 inline bool is_extremum(loops::OpCode op) {
-  return op == loops::OpCode::reduce_argmax || op == loops::OpCode::reduce_argmin;
+  return is_reduction(op) && loops::finds_position(op);
 }
 
 }  // namespace stax::codegen

@@ -9,30 +9,57 @@ using loops::Body;
 using loops::BodyBuilder;
 using loops::Inst;
 using loops::OpCode;
-using loops::OpKind;
 using loops::ValueId;
 
-/// Instructions whose result is off, relatively, by no more than the sum of what their operands are off by.
-/// tanh, erf, atan and asinh: |x f'(x) / f(x)| <= 1 everywhere.
-constexpr OpCode kPassing[] = {
-    OpCode::abs,   OpCode::neg,  OpCode::reciprocal, OpCode::relu,    OpCode::sqrt,       OpCode::rsqrt,
-    OpCode::mul,   OpCode::div,  OpCode::maximum,    OpCode::minimum, OpCode::fmax,       OpCode::fmin,
-    OpCode::tanh,  OpCode::erf,  OpCode::atan,       OpCode::asinh,   OpCode::reduce_max, OpCode::reduce_min,
-    OpCode::where, OpCode::cast, OpCode::div_relaxed};
-/// The same where no operand is negative.
-constexpr OpCode kPassingUnsigned[] = {OpCode::add, OpCode::reduce_sum, OpCode::log1p};
-/// Never negative, whatever the operands are.
-constexpr OpCode kUnsigned[] = {OpCode::abs, OpCode::relu, OpCode::sqrt,    OpCode::rsqrt,
-                                OpCode::exp, OpCode::exp2, OpCode::sigmoid, OpCode::erfc};
-/// Not negative where the operands are not.
-constexpr OpCode kKeepsSign[] = {
-    OpCode::add,        OpCode::mul,        OpCode::div,  OpCode::div_relaxed, OpCode::reciprocal,
-    OpCode::maximum,    OpCode::minimum,    OpCode::fmax, OpCode::fmin,        OpCode::reduce_sum,
-    OpCode::reduce_max, OpCode::reduce_min, OpCode::tanh, OpCode::erf,         OpCode::to_bfloat16,
-    OpCode::to_float16, OpCode::log1p,      OpCode::cast};
+/// What an instruction makes of relative errors and of signs.
+enum : uint8_t {
+  kPasses = 1,  // its result is off, relatively, by no more than the sum of what its operands are off by
+  kPassesUnsigned = 2,  // the same where no operand is negative
+  kUnsigned = 4,        // never negative, whatever the operands are
+  kKeepsSign = 8,       // not negative where the operands are not
+};
 
-bool is_one_of(std::span<const OpCode> list, OpCode op) {
-  return std::ranges::find(list, op) != list.end();
+struct ErrorRow {
+  OpCode op;
+  uint8_t properties;
+};
+/// Other instructions have none of them. tanh, erf, atan and asinh: |x f'(x) / f(x)| <= 1 everywhere.
+constexpr ErrorRow kErrors[] = {
+    {OpCode::abs, kPasses | kUnsigned},
+    {OpCode::neg, kPasses},
+    {OpCode::reciprocal, kPasses | kKeepsSign},
+    {OpCode::relu, kPasses | kUnsigned},
+    {OpCode::sqrt, kPasses | kUnsigned},
+    {OpCode::rsqrt, kPasses | kUnsigned},
+    {OpCode::exp, kUnsigned},
+    {OpCode::exp2, kUnsigned},
+    {OpCode::log1p, kPassesUnsigned | kKeepsSign},
+    {OpCode::atan, kPasses},
+    {OpCode::tanh, kPasses | kKeepsSign},
+    {OpCode::asinh, kPasses},
+    {OpCode::sigmoid, kUnsigned},
+    {OpCode::erf, kPasses | kKeepsSign},
+    {OpCode::erfc, kUnsigned},
+    {OpCode::to_float16, kKeepsSign},
+    {OpCode::to_bfloat16, kKeepsSign},
+    {OpCode::add, kPassesUnsigned | kKeepsSign},
+    {OpCode::mul, kPasses | kKeepsSign},
+    {OpCode::div, kPasses | kKeepsSign},
+    {OpCode::div_relaxed, kPasses | kKeepsSign},
+    {OpCode::maximum, kPasses | kKeepsSign},
+    {OpCode::minimum, kPasses | kKeepsSign},
+    {OpCode::fmax, kPasses | kKeepsSign},
+    {OpCode::fmin, kPasses | kKeepsSign},
+    {OpCode::where, kPasses},
+    {OpCode::cast, kPasses | kKeepsSign},
+    {OpCode::reduce_sum, kPassesUnsigned | kKeepsSign},
+    {OpCode::reduce_max, kPasses | kKeepsSign},
+    {OpCode::reduce_min, kPasses | kKeepsSign},
+};
+
+bool has(OpCode op, uint8_t property) {
+  const auto* const row = std::ranges::find(kErrors, op, &ErrorRow::op);
+  return row != std::end(kErrors) && (row->properties & property) != 0;
 }
 
 bool rounds_to_half(OpCode op) {
@@ -56,7 +83,7 @@ std::vector<bool> unsigned_values(const Body& body) {
       known[i] = is_floating_point(inst.dtype);
     else
       known[i] = is_floating_point(inst.dtype) &&
-                 (is_one_of(kUnsigned, inst.op) || (is_one_of(kKeepsSign, inst.op) && operands(0)));
+                 (has(inst.op, kUnsigned) || (has(inst.op, kKeepsSign) && operands(0)));
   }
   return known;
 }
@@ -83,9 +110,9 @@ std::vector<bool> relaxed_values(const Body& body, const loops::Program& program
         harmless = true;
       else if (inst.op == OpCode::where && k == 0)
         harmless = false;
-      else if (is_one_of(kPassing, inst.op))
+      else if (has(inst.op, kPasses))
         harmless = !strict[i] && is_floating_point(inst.dtype);
-      else if (is_one_of(kPassingUnsigned, inst.op))
+      else if (has(inst.op, kPassesUnsigned))
         harmless = !strict[i] && std::ranges::all_of(inst.args, [&](ValueId b) { return positive[b]; });
       use(a, harmless);
     }

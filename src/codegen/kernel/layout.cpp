@@ -9,7 +9,6 @@ namespace stax::codegen {
 
 using loops::Inst;
 using loops::OpCode;
-using loops::OpKind;
 using loops::ValueId;
 
 namespace {
@@ -136,10 +135,8 @@ class LayoutMaker {
 
   /// True if every scan is one that Passes::scan() takes through the lanes of a vector.
   bool scans_lanes() const {
-    return std::all_of(flat_.body.begin(), flat_.body.end(), [](const Inst& inst) {
-      return loops::info(inst.op).kind != OpKind::scan || inst.op == OpCode::scan_sum ||
-             inst.op == OpCode::scan_prod;
-    });
+    return std::all_of(flat_.body.begin(), flat_.body.end(),
+                       [](const Inst& inst) { return !is_scan(inst.op) || loops::fold_info(inst.op).step; });
   }
 
   void choose_order() {
@@ -191,9 +188,9 @@ class LayoutMaker {
       if (!inside.empty() && (!counts[i] || inside.answer(static_cast<ValueId>(i)))) continue;
       // A size as a value is the same in all lanes.
       const bool is_size = !varies[i] && inst.op == OpCode::index_value;
-      if (loops::info(inst.op).kind != OpKind::store && !is_size)
+      if (!is_store(inst.op) && !is_size)
         largest = std::max(largest, itemsize(loops::compute_dtype(inst.dtype)));
-      if (inst.op == OpCode::reduce_argmax || inst.op == OpCode::reduce_argmin) largest = 8;
+      if (is_extremum(inst.op)) largest = 8;
       if (!loops::accesses_memory(inst)) continue;
       const bool masked =
           inst.args.size() > (inst.op == OpCode::load ? 0u : 1u) && !inside.mask(inst).value_or(false);
@@ -276,7 +273,7 @@ std::vector<bool> varying(const FlatGroup& flat, const Layout& layout) {
     bool varies = inst.op != OpCode::check_index && inst.index.contains(layout.vector);
     for (ValueId a : inst.args) varies = varies || out[a];
     for (ValueId a : inst.indirect) varies = varies || out[a];
-    if (loops::info(inst.op).kind == OpKind::reduce) {
+    if (is_reduction(inst.op)) {
       if (layout.along == VectorAlong::reduction) varies = false;
     }
     if (inst.op == OpCode::result && !out[inst.args[0]]) varies = false;

@@ -10,7 +10,6 @@ namespace stax::codegen {
 
 using loops::Inst;
 using loops::OpCode;
-using loops::OpKind;
 using loops::ValueId;
 
 namespace {
@@ -23,7 +22,7 @@ constexpr int64_t kLocalBytes = 16 << 10;  // kept values of one row in local ar
 
 /// Costs more than reading the value back from the first-level cache.
 bool is_expensive(const Inst& inst) {
-  return !inst.indirect.empty() || is_costly(inst.op);
+  return !inst.indirect.empty() || loops::info(inst.op).cost == loops::OpCost::costly;
 }
 
 }  // namespace
@@ -48,7 +47,7 @@ void Passes::prepare() {
 Passes::Ids Passes::folds(int32_t p) const {
   Ids ids;
   for (size_t i = 0; i < flat_.body.size(); ++i)
-    if (is_fold(flat_.body[i].op) && flat_.ready[i] - 1 == p) ids.push_back(static_cast<ValueId>(i));
+    if (is_reduction(flat_.body[i].op) && flat_.ready[i] - 1 == p) ids.push_back(static_cast<ValueId>(i));
   return ids;
 }
 
@@ -123,7 +122,7 @@ void Passes::choose_kept() {
     const Inst& inst = flat_.body[i];
     expensive[i] = is_expensive(inst);
     for (ValueId a : inst.args) expensive[i] = expensive[i] || (flat_.over_reduction[a] && expensive[a]);
-    if (is_fold(inst.op) || !flat_.over_reduction[i]) expensive[i] = false;
+    if (is_reduction(inst.op) || !flat_.over_reduction[i]) expensive[i] = false;
   }
   std::set<ValueId> before, chosen;
   for (int32_t p = 0; p < flat_.passes; ++p) {
@@ -181,8 +180,7 @@ void Passes::start(ValueId id, int32_t copies) {
   const Var identity = e_.constant(dtype, loops::identity_of(inst.op, dtype));
   for (int32_t k = 0; k < copies; ++k) a.value.push_back(e_.copy(identity, dtype));
   a.position = a.outer = -1;
-  if (is_extremum(inst.op) || inst.op == OpCode::scan_max || inst.op == OpCode::scan_min)
-    a.position = e_.copy(e_.constant(DType::int64, {0}), DType::int64);
+  if (loops::finds_position(inst.op)) a.position = e_.copy(e_.constant(DType::int64, {0}), DType::int64);
   if (is_long_sum(id) && parts_at_ >= 0) a.outer = e_.copy(identity, dtype);
 }
 
@@ -199,21 +197,24 @@ void Passes::update(ValueId id, int32_t copy) {
   e_.assign(acc, e_.compute(loops::fold_of(inst.op), dtype, {v, acc}));
 }
 
+/// Where in the flattened reduction ranges the lanes at hand are.
+Var Passes::reduction_position() {
+  Expr flat = 0;
+  for (size_t k = 0; k < group_.reduction_ranges.size(); ++k)
+    flat = flat * group_.reduction_ranges[k] + Expr(Symbol{SymbolKind::reduction, static_cast<int32_t>(k)});
+  return e_.lane_index(e_.at(flat), {});
+}
+
 /// Replaces (value, position) by the new value where that is more extreme, the first NaN, or equal and
 /// earlier.
 void Passes::update_extremum(ValueId id) {
   const Inst& inst = flat_.body[id];
   const DType dtype = flat_.body[inst.args[0]].dtype;
-  const bool maximum = inst.op == OpCode::reduce_argmax;
   Accumulator& a = accumulators_.at(id);
   const Var best = a.value[0], v = e_.value(inst.args[0]);
-  Expr flat_position = 0;
-  for (size_t k = 0; k < group_.reduction_ranges.size(); ++k)
-    flat_position = flat_position * group_.reduction_ranges[k] +
-                    Expr(Symbol{SymbolKind::reduction, static_cast<int32_t>(k)});
-  const Var position = e_.lane_index(e_.at(flat_position), {});
+  const Var position = reduction_position();
   auto both = [&](OpCode op, Var x, Var y) { return e_.compute(op, DType::boolean, {x, y}); };
-  Var better = e_.compute(maximum ? OpCode::gt : OpCode::lt, dtype, {v, best});
+  Var better = e_.compute(*loops::fold_info(inst.op).replaces, dtype, {v, best});
   if (is_floating_point(dtype)) {
     const Var first_nan =
         both(OpCode::gt, e_.compute(OpCode::isnan, dtype, {v}), e_.compute(OpCode::isnan, dtype, {best}));
@@ -253,21 +254,16 @@ void Passes::scan(ValueId id) {
     e_.assign(old, e_.define({.action = Action::last_lane, .dtype = dtype, .args = {next}}));
     return bind_results(id, next, -1);
   }
-  if (inst.op == OpCode::scan_sum || inst.op == OpCode::scan_prod) {
-    next = e_.compute(loops::fold_of(inst.op), dtype, {old, v});
+  if (const auto step = loops::fold_info(inst.op).step) {
+    next = e_.compute(*step, dtype, {old, v});
   } else if (inst.op == OpCode::scan_logaddexp) {
     next = e_.compute(OpCode::scan_logaddexp, dtype, {old, v});
   } else {
-    Var later = e_.compute(inst.op == OpCode::scan_max ? OpCode::ge : OpCode::le, dtype, {v, old});
+    Var later = e_.compute(*loops::fold_info(inst.op).replaces, dtype, {v, old});
     if (is_floating_point(dtype))
       later = e_.compute(OpCode::bitwise_or, DType::boolean, {later, e_.compute(OpCode::isnan, dtype, {v})});
     next = e_.compute(OpCode::where, dtype, {later, v, old});
-    Expr flat_position = 0;
-    for (size_t k = 0; k < group_.reduction_ranges.size(); ++k)
-      flat_position = flat_position * group_.reduction_ranges[k] +
-                      Expr(Symbol{SymbolKind::reduction, static_cast<int32_t>(k)});
-    position =
-        e_.compute(OpCode::where, DType::int64, {later, e_.lane_index(e_.at(flat_position), {}), a.position});
+    position = e_.compute(OpCode::where, DType::int64, {later, reduction_position(), a.position});
     e_.assign(a.position, position);
   }
   e_.assign(old, next);

@@ -41,6 +41,7 @@ class Passes {
   // Reductions and scans, in registers
   void start(loops::ValueId id, int32_t copies);
   void update(loops::ValueId id, int32_t copy);
+  Var reduction_position();
   void update_extremum(loops::ValueId id);
   void scan(loops::ValueId id);
   void finish(loops::ValueId id);

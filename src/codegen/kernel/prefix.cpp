@@ -13,7 +13,7 @@ namespace {
 
 /// Position of the mask among the arguments of a load or store; -1: it has none.
 int mask_position(const Inst& inst) {
-  const bool store = loops::info(inst.op).kind == OpKind::store;
+  const bool store = is_store(inst.op);
   if (!store && inst.op != OpCode::load) return -1;
   const size_t at = store ? 1 : 0;
   return inst.args.size() > at ? static_cast<int>(at) : -1;

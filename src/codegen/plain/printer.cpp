@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "codegen/plain/spelling.h"
-#include "loops/analysis.h"
+#include "loops/fold.h"
 #include "support/check.h"
 
 namespace stax::codegen {

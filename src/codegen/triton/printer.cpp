@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "codegen/triton/spelling.h"
-#include "loops/analysis.h"
+#include "loops/fold.h"
 #include "support/check.h"
 #include "symbolic/ranges.h"
 
