@@ -182,7 +182,8 @@ class Lowering {
   std::vector<Lazy> scan_at_once(const Scan& scan);
   std::vector<Lazy> scan_split(const Scan& scan, const Split& split);
   std::vector<Lazy> totals_before(const Scan& chunks, const Split& split);
-  std::vector<Lazy> scan_results(const Scan& scan);
+  std::vector<Lazy> store_scan(const Scan& scan, std::vector<V> results, const Index& at,
+                               const std::vector<Expr>& ranges, Expr chunk, bool exact);
   void credit(loops::Node& node, const std::vector<loops::ValueId>& copies) const;
   loops::ValueId reindex(loops::ValueId root, const Index& index, loops::ValueId mask);
   void emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges, const std::vector<Store>& stores);

@@ -71,7 +71,11 @@ std::vector<V> Lowering::scanned(const Scan& scan, V value) {
   return results;
 }
 
-std::vector<Lazy> Lowering::scan_results(const Scan& scan) {
+/// Stores the results of the elements `at`, by a loop over `ranges` that scans along `chunk`. Where that is
+/// not `exact`, some of them lie past the end.
+std::vector<Lazy> Lowering::store_scan(const Scan& scan, std::vector<V> results, const Index& at,
+                                       const std::vector<Expr>& ranges, Expr chunk, bool exact) {
+  if (scan.finish) results = scan.finish(results, at);
   std::vector<Expr> strides;
   if (target_.kind == Target::Kind::cuda) {
     strides = graph::contiguous_strides(scan.sizes);
@@ -83,20 +87,23 @@ std::vector<Lazy> Lowering::scan_results(const Scan& scan) {
     std::rotate(strides.begin() + at, strides.end() - 1, strides.end());
   }
   std::vector<Lazy> out;
-  for (const DType dtype : scan.dtypes) out.push_back(new_tensor(dtype, scan.sizes, strides));
+  const ValueId inside = exact ? -1 : lt(index_value(at[scan.dim]), index_value(scan.sizes[scan.dim])).id;
+  std::vector<Store> stores;
+  for (size_t k = 0; k < scan.dtypes.size(); ++k) {
+    out.push_back(new_tensor(scan.dtypes[k], scan.sizes, strides));
+    stores.push_back({.buffer = out[k].buffer,
+                      .index = flat_offset(out[k], at),
+                      .value = cast(results[k], out[k].dtype).id,
+                      .mask = inside});
+  }
+  emit(ranges, {chunk}, stores);
   return out;
 }
 
 std::vector<Lazy> Lowering::scan_at_once(const Scan& scan) {
   const Index index = scan_index(scan.sizes.size(), scan.dim);
-  std::vector<V> results = scanned(scan, scan.value(index));
-  if (scan.finish) results = scan.finish(results, index);
-  std::vector<Lazy> out = scan_results(scan);
-  std::vector<Store> stores;
-  for (size_t k = 0; k < out.size(); ++k)
-    stores.push_back({out[k].buffer, flat_offset(out[k], index), cast(results[k], out[k].dtype).id});
-  emit(but(scan.sizes, scan.dim), {scan.sizes[scan.dim]}, stores);
-  return out;
+  return store_scan(scan, scanned(scan, scan.value(index)), index, but(scan.sizes, scan.dim),
+                    scan.sizes[scan.dim], true);
 }
 
 // Three kernels: the total of each chunk, the totals of what comes before each, and the scans of the chunks,
@@ -131,18 +138,7 @@ std::vector<Lazy> Lowering::scan_split(const Scan& scan, const Split& split) {
     carried.push_back(masked_load(before[1], previous, follows, constant(DType::int64, int64_t{0})));
     own[1] = own[1] + index_value(chunk[dim] * split.chunk);
   }
-  std::vector<V> results = carried_into(scan.op, carried, own);
-  if (scan.finish) results = scan.finish(results, at);
-  std::vector<Lazy> out = scan_results(scan);
-  const ValueId inside = exact ? -1 : lt(index_value(at[dim]), index_value(length)).id;
-  std::vector<Store> stores;
-  for (size_t k = 0; k < out.size(); ++k)
-    stores.push_back({.buffer = out[k].buffer,
-                      .index = flat_offset(out[k], at),
-                      .value = cast(results[k], out[k].dtype).id,
-                      .mask = inside});
-  emit(chunks.sizes, {split.chunk}, stores);
-  return out;
+  return store_scan(scan, carried_into(scan.op, carried, own), at, chunks.sizes, split.chunk, exact);
 }
 
 // The results at the end of each chunk: a scan over the totals of the chunks, which are reductions.
