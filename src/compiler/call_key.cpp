@@ -5,15 +5,10 @@
 #include <cstring>
 
 #include "compiler/eager_program.h"
+#include "support/hash_mix.h"
 
 namespace stax::compiler {
 namespace {
-
-uint64_t mix(uint64_t hash, uint64_t word) {
-  // One round of a multiplicative hash that folds the upper half of the product in.
-  const auto product = static_cast<unsigned __int128>(hash ^ word) * 0x9e3779b97f4a7c15u;
-  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-}
 
 enum Tag : uint64_t {
   kNone,

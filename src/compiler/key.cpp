@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "support/hash_mix.h"
+
 namespace stax::compiler {
 namespace {
 
@@ -131,7 +133,7 @@ void CallTensors::find_aliases() {
   std::fill(slots, slots + kSlots, int8_t{-1});
   for (size_t k = 0; k < count; ++k) {
     const Storage* storage = all[k]->storage().get();
-    size_t at = (reinterpret_cast<uintptr_t>(storage) * 0x9e3779b97f4a7c15u) >> 57;
+    size_t at = mix(0, reinterpret_cast<uintptr_t>(storage)) >> 57;
     while (slots[at] >= 0 && all[slots[at]]->storage().get() != storage) at = (at + 1) % kSlots;
     alias.add(slots[at]);
     if (slots[at] < 0) slots[at] = static_cast<int8_t>(k);

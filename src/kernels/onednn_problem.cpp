@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/thread_pool.h"
+#include "support/hash_mix.h"
 
 namespace stax::kernels::onednn {
 namespace {
@@ -12,13 +13,12 @@ constexpr int64_t kTask = int64_t{1} << 18;
 
 size_t hash_of(std::initializer_list<int64_t> numbers,
                std::initializer_list<const std::array<int64_t, 3>*> lists) {
-  size_t h = 0;
-  const auto mix = [&](int64_t v) { h = (h ^ static_cast<size_t>(v)) * 0x9e3779b97f4a7c15u; };
-  for (const int64_t v : numbers) mix(v);
+  uint64_t h = 0;
+  for (const int64_t v : numbers) h = mix(h, static_cast<uint64_t>(v));
   for (const auto* list : lists) {
-    for (const int64_t v : *list) mix(v);
+    for (const int64_t v : *list) h = mix(h, static_cast<uint64_t>(v));
   }
-  return h ^ (h >> 32);
+  return h;
 }
 
 // Rows [row, row + rows) of images [image, image + images).

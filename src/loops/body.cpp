@@ -2,23 +2,20 @@
 
 #include "loops/analysis.h"
 #include "support/check.h"
+#include "support/hash_mix.h"
 
 namespace stax::loops {
 
 namespace {
 
-size_t mix(size_t seed, size_t value) {
-  return (seed ^ value) * 0x9E3779B97F4A7C15ull + (seed >> 29);
-}
-
 size_t hash_of(const Inst& inst) {
-  size_t h = mix(static_cast<size_t>(inst.op), static_cast<size_t>(inst.dtype));
-  for (ValueId a : inst.args) h = mix(h, static_cast<size_t>(a));
-  h = mix(h, static_cast<size_t>(inst.buffer));
+  uint64_t h = mix(mix(0, static_cast<uint64_t>(inst.op)), static_cast<uint64_t>(inst.dtype));
+  for (ValueId a : inst.args) h = mix(h, static_cast<uint64_t>(a));
+  h = mix(h, static_cast<uint64_t>(inst.buffer));
   h = mix(h, inst.index.hash());
-  for (ValueId a : inst.indirect) h = mix(h, static_cast<size_t>(a));
+  for (ValueId a : inst.indirect) h = mix(h, static_cast<uint64_t>(a));
   h = mix(h, inst.constant.bits);
-  return mix(h, static_cast<size_t>(inst.number));
+  return mix(h, static_cast<uint64_t>(inst.number));
 }
 
 /// A load sees the stores before it, so two loads with a store of their buffer between them stay apart.

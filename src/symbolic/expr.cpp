@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "support/check.h"
+#include "support/hash_mix.h"
 #include "symbolic/node.h"
 
 namespace stax {
@@ -17,13 +18,6 @@ constexpr size_t kShards = 64;
 constexpr int64_t kSmallestCached = -64;
 constexpr int64_t kLargestCached = 1024;
 
-uint64_t mix(uint64_t x) {
-  x ^= x >> 32;
-  x *= 0xd6e8feb86659fd93u;
-  x ^= x >> 32;
-  return x;
-}
-
 int64_t pack(Symbol s) {
   return static_cast<int64_t>(s.kind) << 32 | static_cast<uint32_t>(s.number);
 }
@@ -33,7 +27,7 @@ Symbol unpack(int64_t value) {
 }
 
 uint64_t symbol_bit(Symbol s) {
-  return uint64_t{1} << (mix(static_cast<uint64_t>(pack(s)) + 1) >> 58);
+  return uint64_t{1} << (mix(0, static_cast<uint64_t>(pack(s)) + 1) >> 58);
 }
 
 /// Memory that is handed out in order and never returned.
@@ -190,8 +184,8 @@ char letter(SymbolKind kind) {
 }  // namespace
 
 Expr intern(ExprKind kind, int64_t value, std::span<const Expr> args) {
-  uint64_t hash = mix(static_cast<uint64_t>(kind) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(value));
-  for (Expr arg : args) hash = mix(hash * 31 + arg.node()->hash);
+  uint64_t hash = mix(mix(0, static_cast<uint64_t>(kind) + 1), static_cast<uint64_t>(value));
+  for (Expr arg : args) hash = mix(hash, arg.node()->hash);
   return Expr(shards()[hash >> 58].find_or_add({kind, value, args, hash}));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "support/check.h"
+#include "support/hash_mix.h"
 #include "symbolic/node.h"
 #include "symbolic/prover.h"
 
@@ -64,8 +65,8 @@ std::optional<bool> ShapeEnv::decide_without_hint(const Condition& condition) co
 
 void ShapeEnv::record(const Condition& condition, bool answer) const {
   if (!records_ || (condition.left.is_constant() && condition.right.is_constant())) return;
-  size_t hash = condition.left.hash() * 0x9e3779b97f4a7c15u ^ condition.right.hash();
-  hash = hash * 8 + static_cast<size_t>(condition.relation) * 2 + (answer ? 1 : 0);
+  const uint64_t relation = static_cast<uint64_t>(condition.relation) * 2 + (answer ? 1 : 0);
+  const uint64_t hash = mix(mix(mix(0, condition.left.hash()), condition.right.hash()), relation);
   if (recorded_.insert(hash).second) decisions_.push_back({condition, answer});
 }
 
