@@ -24,6 +24,7 @@ enum class CublasStatus : int32_t {
   success = 0,
   allocation_failed = 3,
   invalid_value = 7,
+  execution_failed = 13,
   not_supported = 15
 };
 /// Of the elements of a matrix, and of scale factors.

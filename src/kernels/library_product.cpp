@@ -10,6 +10,7 @@
 #include "device/cuda_allocator.h"
 #include "support/check.h"
 #include "support/half.h"
+#include "support/hash_mix.h"
 
 namespace stax::kernels {
 
@@ -111,11 +112,11 @@ void make_layout(LibraryLayout& layout, const LibraryMatrix& m, DType dtype, int
 
 CublasEpilogue epilogue_of(const ProductProblem& problem) {
   switch (problem.activation) {
-    case Activation::none:
+    case graph::Activation::none:
       return problem.bias ? CublasEpilogue::bias : CublasEpilogue::none;
-    case Activation::relu:
+    case graph::Activation::relu:
       return problem.bias ? CublasEpilogue::relu_bias : CublasEpilogue::relu;
-    case Activation::gelu_tanh:
+    case graph::Activation::gelu_tanh:
       return problem.bias ? CublasEpilogue::gelu_bias : CublasEpilogue::gelu;
   }
   return CublasEpilogue::none;
@@ -145,19 +146,16 @@ bool library_multiplies(DType dtype) {
 }
 
 std::string ProductProblem::str() const {
-  return fmt::format("{} {}: {} of {}{} [{}] * [{}] = [{}]{}{}", name(dtype), name(result_dtype), batch,
-                     tf32 ? "tf32" : "full", in_one_piece ? " in one piece" : "", matrix_text(first),
-                     matrix_text(second), matrix_text(result),
-                     bias ? fmt::format(" bias {} align {}", name(bias_dtype), bias_alignment) : "",
-                     activation == Activation::none ? "" : fmt::format(" {}", graph::name(activation)));
+  return fmt::format(
+      "{} {}: {} of {}{} [{}] * [{}] = [{}]{}{}", name(dtype), name(result_dtype), batch,
+      tf32 ? "tf32" : "full", in_one_piece ? " in one piece" : "", matrix_text(first), matrix_text(second),
+      matrix_text(result), bias ? fmt::format(" bias {} align {}", name(bias_dtype), bias_alignment) : "",
+      activation == graph::Activation::none ? "" : fmt::format(" {}", graph::name(activation)));
 }
 
 size_t ProductProblemHash::operator()(const ProductProblem& p) const {
   uint64_t hash = 0;
-  const auto add = [&](auto value) {
-    hash = (hash ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15;
-    hash ^= hash >> 32;
-  };
+  const auto add = [&](auto value) { hash = mix(hash, static_cast<uint64_t>(value)); };
   for (const DType dtype : {p.dtype, p.result_dtype, p.bias_dtype}) add(dtype);
   for (const LibraryMatrix* m : {&p.first, &p.second, &p.result}) {
     for (const int64_t number : {m->rows, m->columns, m->leading, m->batch_stride}) add(number);

@@ -14,8 +14,6 @@
 
 namespace stax::kernels {
 
-using graph::Activation;
-
 /// A matrix as the library has it: columns lie one after another, `leading` elements apart.
 struct LibraryMatrix {
   int64_t rows = 0, columns = 0, leading = 0, batch_stride = 0;
@@ -30,8 +28,8 @@ struct ProductProblem {
   bool tf32 = false;  // float32 operands may be rounded to 10 bits of mantissa
   int64_t batch = 1;
   LibraryMatrix first, second, result;
-  Activation activation = Activation::none;  // before the result is rounded
-  bool bias = false;                         // one element for each row of the result, as the library has it
+  graph::Activation activation = graph::Activation::none;  // before the result is rounded
+  bool bias = false;  // one element for each row of the result, as the library has it
   DType bias_dtype = DType::float32;
   int32_t bias_alignment = 16;
   /// Each element is one sum, by an algorithm without workspace: none that splits k and adds up the parts.
@@ -49,7 +47,7 @@ struct ProductProblemHash {
 
 /// What a product is asked for besides its tensors.
 struct ProductOptions {
-  Activation activation = Activation::none;
+  graph::Activation activation = graph::Activation::none;
   bool tf32 = false;
 };
 

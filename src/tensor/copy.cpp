@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -207,8 +206,6 @@ bool copy_whole(const TensorView& source, const TensorView& target) {
   return true;
 }
 
-constinit std::atomic<DeviceCopy> device_copy{&copy_by_kernel};
-
 /// The same elements one after another in memory of their device.
 std::optional<StoragePtr> gathered(const TensorView& source, TensorView& dense) {
   StoragePtr memory(Storage::allocate(source.numel() * itemsize(source.dtype), source.device));
@@ -216,14 +213,14 @@ std::optional<StoragePtr> gathered(const TensorView& source, TensorView& dense) 
   dense.data = memory->data();
   int64_t stride = 1;
   for (size_t d = dense.sizes.size(); d-- > 0; stride *= dense.sizes[d]) dense.strides[d] = stride;
-  if (!device_copy.load()(source, dense)) return std::nullopt;
+  if (!copy_by_kernel(source, dense)) return std::nullopt;
   return memory;
 }
 
 /// Within a GPU by its kernels; else elements are converted, and their places changed, in host memory.
 void copy_across(const TensorView& source, const TensorView& target) {
   if (copy_whole(source, target)) return;
-  if (source.device == target.device && device_copy.load()(source, target)) return;
+  if (source.device == target.device && copy_by_kernel(source, target)) return;
   if (TensorView dense; !on_cpu(source) && !is_dense(source)) {
     if (const auto memory = gathered(source, dense)) return copy_elements(dense, target);
   }
@@ -247,10 +244,6 @@ void copy_elements(const TensorView& source, const TensorView& target) {
   const RowCopy row = find_row_copy(target.dtype, source.dtype);
   Nest(dims, row, itemsize(target.dtype), itemsize(source.dtype))
       .run(static_cast<std::byte*>(target.data), static_cast<const std::byte*>(source.data));
-}
-
-void install_device_copy(DeviceCopy copy) {
-  device_copy = copy;
 }
 
 Tensor on_host(const Tensor& tensor) {

@@ -10,8 +10,4 @@ namespace stax {
 /// defines it.
 bool copy_by_kernel(const TensorView& source, const TensorView& target);
 
-/// For tests over a driver without kernels: what is called in place of copy_by_kernel().
-using DeviceCopy = bool (*)(const TensorView& source, const TensorView& target);
-void install_device_copy(DeviceCopy copy);
-
 }  // namespace stax

@@ -14,7 +14,7 @@
 
 namespace stax::tuning {
 
-using kernels::Activation;
+using graph::Activation;
 using kernels::CublasLtAnswer;
 using kernels::LibraryProduct;
 using kernels::ProductOperands;

@@ -357,8 +357,8 @@ std::vector<uint32_t> alignments() {
 int32_t questions() {
   return state().questions;
 }
-void fail(const std::string& function, int32_t status, int32_t times) {
-  state().failures[function] = {static_cast<CublasStatus>(status), times};
+void fail(const std::string& function, CublasStatus status, int32_t times) {
+  state().failures[function] = {status, times};
 }
 
 }  // namespace fake_cublas_lt

@@ -42,6 +42,6 @@ FAKE_CUDA_API std::vector<uint32_t> alignments();
 /// How often the heuristic was asked.
 FAKE_CUDA_API int32_t questions();
 /// The next calls of that function fail with `status`.
-FAKE_CUDA_API void fail(const std::string& function, int32_t status, int32_t times = 1);
+FAKE_CUDA_API void fail(const std::string& function, stax::kernels::CublasStatus status, int32_t times = 1);
 
 }  // namespace fake_cublas_lt

@@ -143,7 +143,7 @@ TEST_F(LibraryProductTest, RefusesWhatTheLibraryCannotRead) {
 TEST_F(LibraryProductTest, AddsABiasAndAppliesFunctions) {
   const Memory a = values({2, 3}, {3, 1}), b = values({3, 4}, {4, 1}), c = values({2, 4}, {4, 1}),
                bias = values({4}, {1}, 2);
-  run(a, b, c, &bias.view, {.activation = Activation::relu});
+  run(a, b, c, &bias.view, {.activation = graph::Activation::relu});
   bool some = false;
   for (int64_t i = 0; i < 2; ++i) {
     for (int64_t j = 0; j < 4; ++j) {
@@ -153,14 +153,14 @@ TEST_F(LibraryProductTest, AddsABiasAndAppliesFunctions) {
     }
   }
   EXPECT_TRUE(some);
-  run(a, b, c, nullptr, {.activation = Activation::relu});
+  run(a, b, c, nullptr, {.activation = graph::Activation::relu});
   EXPECT_EQ(c.at(0, 0, 0), std::max(0.0f, sum_of_products(a, b, 0, 0, 0)));
   run(a, b, c, &bias.view);
   EXPECT_EQ(c.at(0, 1, 2), sum_of_products(a, b, 0, 1, 2) + bias.data()[2]);
   // gelu(1) and gelu(-2) of the tanh form.
   const Memory one = values({1, 1}, {1, 1}), factor = values({1, 2}, {2, 1}), out = values({1, 2}, {2, 1});
   one.data()[0] = 1, factor.data()[0] = 1, factor.data()[1] = -2;
-  run(one, factor, out, nullptr, {.activation = Activation::gelu_tanh});
+  run(one, factor, out, nullptr, {.activation = graph::Activation::gelu_tanh});
   EXPECT_NEAR(out.data()[0], 0.841192, 1e-6);
   EXPECT_NEAR(out.data()[1], -0.045402, 1e-6);
   EXPECT_EQ(fake_cublas_lt::products().back().epilogue, CublasEpilogue::gelu);
@@ -241,7 +241,7 @@ TEST_F(LibraryProductTest, FailuresNameTheCallAndTheProblem) {
     }
     return std::string();
   };
-  fake_cublas_lt::fail("cublasLtMatmul", 13);
+  fake_cublas_lt::fail("cublasLtMatmul", CublasStatus::execution_failed);
   EXPECT_THAT(message(), HasSubstr("cublasLtMatmul fails: a failure that a test asked for (error 13)"));
   fake_cublas_lt::answers({});
   EXPECT_THAT(message(), HasSubstr("cuBLASLt 13.1.0 has no algorithm for the product float32 float32: 1 of"));

@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "support/fake_cuda/fake_cublas_lt.h"
-#include "tensor/device_copy.h"
 #include "tensor/storage.h"
 
 namespace stax::tuning {
@@ -15,12 +16,12 @@ namespace {
 class InvariantProductTest : public testing::Test {
  protected:
   void SetUp() override {
-    // The stand-in for the driver has no kernels: elements are copied by way of the host.
-    install_device_copy([](const TensorView&, const TensorView&) { return false; });
+    // Without a compiler of kernels elements are copied by way of the host.
+    setenv("STAX_PYTHON", "/no/such/python", 1);
     fake_cuda::reset();
     fake_cublas_lt::reset();
   }
-  void TearDown() override { install_device_copy(&copy_by_kernel); }
+  void TearDown() override { unsetenv("STAX_PYTHON"); }
 
   /// Rows of `width` elements, `line` apart, from an address on that is `start` elements off a multiple of 16
   /// bytes: 1, 2, 3, ... modulo 7.
@@ -96,7 +97,7 @@ TEST_F(InvariantProductTest, OneColumnLiesAsSeveralDo) {
 
 TEST_F(InvariantProductTest, WhatTheLibraryRefusesIsDoneForMore) {
   const InvariantProduct product(0, {});
-  fake_cublas_lt::fail("cublasLtMatmulAlgoCheck", 15);
+  fake_cublas_lt::fail("cublasLtMatmulAlgoCheck", kernels::CublasStatus::not_supported);
   multiply(product, matrix(3, 8), transposed(matrix(30, 8)), matrix(3, 30));
   multiply(product, matrix(5, 8), matrix(8, 7), matrix(5, 7));
   const auto products = fake_cublas_lt::products();
@@ -109,7 +110,7 @@ TEST_F(InvariantProductTest, WhatTheLibraryRefusesIsDoneForMore) {
 
 TEST_F(InvariantProductTest, WhatTheLibraryRefusesAgainIsDoneInSquares) {
   const InvariantProduct product(0, {});
-  fake_cublas_lt::fail("cublasLtMatmulAlgoCheck", 15, 2);
+  fake_cublas_lt::fail("cublasLtMatmulAlgoCheck", kernels::CublasStatus::not_supported, 2);
   multiply(product, matrix(3, 8), transposed(matrix(1030, 8)), matrix(3, 1030));
   const auto products = fake_cublas_lt::products();
   ASSERT_EQ(products.size(), 2u);
@@ -122,7 +123,7 @@ TEST_F(InvariantProductTest, WhatTheLibraryRefusesAgainIsDoneInSquares) {
 
 TEST_F(InvariantProductTest, ABatchThatTheLibraryRefusesIsDoneMatrixByMatrix) {
   const InvariantProduct product(0, {});
-  fake_cublas_lt::fail("cublasLtMatmulAlgoCheck", 15);
+  fake_cublas_lt::fail("cublasLtMatmulAlgoCheck", kernels::CublasStatus::not_supported);
   const TensorView a = matrix(6, 8), b = matrix(16, 4), c = matrix(6, 4);
   product.run({a.data, DType::float32, {2, 3, 8}, {24, 8, 1}},
               {b.data, DType::float32, {2, 8, 4}, {32, 4, 1}},

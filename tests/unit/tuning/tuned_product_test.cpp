@@ -114,7 +114,7 @@ TEST_F(TunedProductTest, ARecordThatTheLibraryRefusesCountsAsMissing) {
 
 TEST_F(TunedProductTest, AnAnswerThatFailsIsLeftOut) {
   fake_cublas_lt::answers({{0, 10}, {0, 20}});
-  fake_cublas_lt::fail("cublasLtMatmul", 15);
+  fake_cublas_lt::fail("cublasLtMatmul", kernels::CublasStatus::not_supported);
   EXPECT_EQ(run(TunedProduct(cache_, 0, {.strategy = "candidates"})), 4);
   EXPECT_EQ(fake_cublas_lt::products().back().algorithm, 1);
 }
@@ -182,7 +182,7 @@ class ReluEpilogue final : public ProductEpilogue {
 
 TunedProductOptions with_relu(const std::string& strategy) {
   TunedProductOptions options{.strategy = strategy};
-  options.product.activation = kernels::Activation::relu;
+  options.product.activation = graph::Activation::relu;
   options.make_epilogue = [](const EpilogueShape& shape) {
     return std::make_shared<ReluEpilogue>(shape.rows * shape.columns);
   };
@@ -224,7 +224,7 @@ TEST_F(TunedProductTest, WithoutAKernelAnotherAnswerKeepsNaN) {
 }
 
 TEST_F(TunedProductTest, AKernelDoesWhatTheLibraryDoesNotHave) {
-  fake_cublas_lt::fail("cublasLtMatmulAlgoGetHeuristic", 15);
+  fake_cublas_lt::fail("cublasLtMatmulAlgoGetHeuristic", kernels::CublasStatus::not_supported);
   TunedProductOptions options;
   options.make_epilogue = [](const EpilogueShape& shape) {
     return std::make_shared<PlainEpilogue>(shape, 0.0f);
