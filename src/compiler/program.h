@@ -69,6 +69,8 @@ class CompiledProgram {
     std::vector<int64_t> late = {};  // symbols that only data determines
   };
 
+  struct GraphRun;  // of run_graph()
+
   void prepare();
   /// Gives up on stages: the program runs operator by operator.
   void run_operators(const char* reason);
@@ -80,15 +82,11 @@ class CompiledProgram {
   void write_back(const Call& call, const StagedInputs& staged) const;
   void check_writable(const Call& call) const;
   void know_late(const Call& call) const;
-  void bind_results(const graph::Node& node, std::span<const Tensor> results, std::vector<int64_t>& late,
-                    std::vector<char>& known) const;
-  void check_assertions(const Call& call, std::vector<char>& checked, const std::vector<char>& known) const;
   void run_native(Call& call, std::span<const loops::Constant> scalars, std::span<StoragePtr> outputs) const;
   void run_reference(const Call& call, std::span<const loops::Constant> scalars,
                      std::span<StoragePtr> outputs) const;
   void run_executables(Call& call, Tensor* results) const;
   Tensor result(size_t k, const Call& call, std::span<const StoragePtr> outputs, const Tensor* results) const;
-  Tensor input_view(size_t input, const graph::TensorMeta& meta, const Call& call) const;
   std::vector<Tensor> run_graph(Call& call) const;
 
   capture::Captured captured_;
