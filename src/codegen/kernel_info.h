@@ -91,11 +91,4 @@ struct KernelInfo {
   std::vector<Condition> when;
 };
 
-/// One kernel as text. `source` defines KernelInfo::name and what only it needs; a module is the shared
-/// prelude followed by the sources of its kernels.
-struct KernelSource {
-  KernelInfo info;
-  std::string source;
-};
-
 }  // namespace stax::codegen

@@ -252,10 +252,6 @@ std::vector<std::string> prelude_names(std::string_view text) {
   return {names.begin(), names.end()};
 }
 
-bool is_prelude_name(std::string_view name) {
-  return is_public(name) && table_of(kAnyShape).find(name) != nullptr;
-}
-
 const std::vector<std::string>& all_prelude_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;
@@ -274,12 +270,6 @@ std::string_view token(DType dtype) {
 
 std::string_view compute_token(DType dtype) {
   return is_half(dtype) ? token(DType::float32) : token(dtype);
-}
-
-std::string_view vector_type(DType dtype) {
-  constexpr std::string_view types[kDTypeCount] = {"vm",   "vu8",  "vi8",  "vi16", "vi32",
-                                                   "vi64", "vf32", "vf32", "vf32", "vf64"};
-  return types[static_cast<int>(dtype)];
 }
 
 }  // namespace stax::codegen

@@ -2,8 +2,8 @@
 // mathematics on vectors. It includes no header, because headers cost more to compile than the kernel does.
 //
 // Lanes. All vectors of one kernel have the same number of lanes N = vector_bytes / (size of the largest
-// element the kernel computes with); see lanes_for. A kernel of float32 alone on AVX-512 has 16 lanes; one
-// that also touches int64 or float64 has 8, and its float32 vectors are half registers.
+// element the kernel computes with), half types counting 4. A kernel of float32 alone on AVX-512 has 16
+// lanes; one that also touches int64 or float64 has 8, and its float32 vectors are half registers.
 //
 // Tokens. Every name ends in the token of a dtype: b8 (bool), u8, i8, i16, i32, i64, f16, bf16, f32, f64.
 //   scalar types    f32, i64, ...; b8 is stored as a byte 0 or 1, f16 and bf16 as their 16 bits (unsigned
@@ -79,23 +79,12 @@ std::string prelude(const PreludeRequest& request);
 /// The names of prelude functions that occur as identifiers in `text`, sorted, each once.
 std::vector<std::string> prelude_names(std::string_view text);
 
-/// True when `name` ("exp_f32", "s_exp_f32", "load_i8") is a function of the prelude.
-bool is_prelude_name(std::string_view name);
-
 /// Every name that the prelude offers, sorted.
 const std::vector<std::string>& all_prelude_names();
-
-/// Lanes of a kernel whose largest element has `itemsize` bytes; half types count 4 (they compute in
-/// float32).
-constexpr int lanes_for(int vector_bytes, int itemsize) {
-  return vector_bytes / itemsize;
-}
 
 /// "b8", "u8", ..., "f64".
 std::string_view token(DType dtype);
 /// The token of the type that values of `dtype` have in registers: f32 for f16 and bf16, else its own.
 std::string_view compute_token(DType dtype);
-/// The vector type that values of `dtype` have in registers: "vf32", "vm", ...
-std::string_view vector_type(DType dtype);
 
 }  // namespace stax::codegen
