@@ -141,10 +141,6 @@ bool is_nan(const std::byte* element, DType dtype) {
 
 }  // namespace
 
-bool library_multiplies(DType dtype) {
-  return find_type(dtype) != nullptr;
-}
-
 std::string ProductProblem::str() const {
   return fmt::format(
       "{} {}: {} of {}{} [{}] * [{}] = [{}]{}{}", name(dtype), name(result_dtype), batch,

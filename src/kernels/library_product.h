@@ -51,9 +51,6 @@ struct ProductOptions {
   bool tf32 = false;
 };
 
-/// Whether the library multiplies matrices of that dtype.
-bool library_multiplies(DType dtype);
-
 /// The problem of result = activation(a @ b + bias), for matrices or batches of them without empty
 /// dimensions; `bias` has an element for each column of the result, or is null. Nothing where the library
 /// cannot read an operand as it lies: neither rows nor columns are dense, or they overlap.

@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 #include "stax/error.h"
 #include "support/fake_cuda/fake_cuda.h"
@@ -39,6 +41,15 @@ const std::string problem = [] {
 
 bool on_real_gpu() {
   return problem.empty() && std::getenv("STAX_CUDA_DRIVER") == nullptr;
+}
+
+int64_t transfers(const std::function<void()>& f) {
+  if (on_real_gpu()) return f(), 0;
+  const size_t before = fake_cuda::calls().size();
+  f();
+  const std::vector<std::string> calls = fake_cuda::calls();
+  return std::count_if(calls.begin() + static_cast<std::ptrdiff_t>(before), calls.end(),
+                       [](const std::string& call) { return call.find("toH") + 1 || call.find("HtoD") + 1; });
 }
 
 void GpuTest::SetUp() {

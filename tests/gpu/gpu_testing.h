@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include <functional>
 #include <string>
 
 #include "stax/stax.h"
@@ -18,6 +18,9 @@ class GpuTest : public testing::Test {
  protected:
   void SetUp() override;
 };
+
+/// Host memory that crosses to the device and back while f runs: in calls. 0 on a real GPU.
+int64_t transfers(const std::function<void()>& f);
 
 /// -3, -3 + scale, -3 + 2 * scale, ... on the CPU.
 inline Tensor ramp(IntList sizes, double scale = 0.25) {
