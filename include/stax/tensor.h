@@ -142,7 +142,7 @@ class STAX_API Tensor {
   Tensor& uniform_(double from = 0, double to = 1) const;
   Tensor& normal_(double mean = 0, double std = 1) const;
   /// This tensor if it has that dtype and device, otherwise a converted copy. While tracing, a change of the
-  /// device is a read.
+  /// device is a read, except of what the function computes of numbers alone.
   Tensor to(DType dtype, bool non_blocking = false, bool copy = false) const;
   Tensor to(Device device) const;
   Tensor to(TensorOptions options) const;

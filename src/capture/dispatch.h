@@ -36,11 +36,9 @@ class Trace : public SymbolicContext {
   virtual void set_device(Device /*device*/) {}
   virtual Device device() const { return kCPU; }
 
-  /// A traced tensor made of numbers, on another device: one that the program has there from the start.
+  /// A traced tensor that the function computes of numbers alone, on another device: the same computed there.
   /// Nothing for other tensors.
-  virtual std::optional<Tensor> moved_constant(const Tensor& /*tensor*/, Device /*device*/) {
-    return std::nullopt;
-  }
+  virtual std::optional<Tensor> made_on(Device /*device*/, const Tensor& /*tensor*/) { return std::nullopt; }
 
   /// OperatorScopes alive: sizes are compared by operators, not by the program.
   int32_t operators = 0;

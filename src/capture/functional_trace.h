@@ -58,7 +58,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   bool decide(const Condition& condition) override;
   void check(const Condition& condition, std::string_view words, const std::source_location& where) override;
   Tensor constant(const Tensor& made) override;
-  std::optional<Tensor> moved_constant(const Tensor& tensor, Device device) override;
+  std::optional<Tensor> made_on(Device device, const Tensor& tensor) override;
   void on_read(const std::source_location& where) override;
 
   /// Ends the trace; `results` are what the function returned.
@@ -112,6 +112,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   std::vector<Tensor> wrap(const std::vector<graph::Var>& values, graph::NodeId first,
                            const std::vector<Tensor>& tensors);
   void number_random(graph::NodeId first);
+  bool make_on(Device device, graph::NodeId id, std::map<graph::NodeId, std::vector<graph::Var>>& made);
   CapturedOutput output_of(const Tensor& result, std::map<const TracedStorage*, int32_t>& shared,
                            const std::map<const TracedStorage*, int32_t>& uses, Captured& out);
   void drop_unused(Captured& out) const;

@@ -156,7 +156,7 @@ Tensor Tensor::to(DType dtype, bool, bool copy) const {
 Tensor Tensor::to(Device device) const {
   if (device == this->device()) return *this;
   if (capture::Trace* trace = capture::current_trace())
-    if (const auto constant = trace->moved_constant(*this, device)) return *constant;
+    if (const auto there = trace->made_on(device, *this)) return *there;
   // While tracing this reads: a compiled function works on one device.
   if (capture::current_trace() != nullptr && !impl()->is_traced()) static_cast<void>(data_ptr());
   const StridedImpl& from = strided(*this);

@@ -9,6 +9,8 @@
 
 namespace stax::capture {
 
+using graph::NodeId;
+using graph::OpClass;
 using graph::TensorMeta;
 using graph::Var;
 using graph::VarArg;
@@ -61,16 +63,47 @@ Tensor FunctionalTrace::constant(const Tensor& made) {
   return make(new_storage(value), {}, value);
 }
 
-std::optional<Tensor> FunctionalTrace::moved_constant(const Tensor& tensor, Device device) {
+std::optional<Tensor> FunctionalTrace::made_on(Device device, const Tensor& tensor) {
   TracedImpl* impl = as_traced(tensor);
   if (!running() || impl == nullptr || &impl->trace() != this) return std::nullopt;
+  const Device before = builder_.device();
+  builder_.set_device(device);
+  std::map<NodeId, std::vector<Var>> made;
   const Var known = value(*impl);
-  const graph::Node& node = builder_.graph().nodes[static_cast<size_t>(known.value().node)];
-  if (node.kind != graph::NodeKind::constant) return std::nullopt;
-  TensorMeta meta = known.meta();
-  meta.device = device;
-  const Var moved = builder_.constant(std::move(meta), node.data);
-  return make(new_storage(moved), {}, moved);
+  const bool possible = make_on(device, known.value().node, made);
+  builder_.set_device(before);
+  if (!possible) return std::nullopt;
+  Var result = made.at(known.value().node)[static_cast<size_t>(known.value().result)];
+  const graph::Op* op = builder_.graph().nodes[static_cast<size_t>(known.value().node)].op;
+  // A tensor that is moved has memory of its own.
+  if (op != nullptr && op->op_class == OpClass::view) result = builder_.call("clone", {result});
+  return make(new_storage(result), {}, result);
+}
+
+/// Adds the results of node `id`, computed on `device`, to `made`. False where they depend on arguments or
+/// have sizes that only data determines. A random node has its place in the program's stream: another one
+/// with that place draws the same numbers.
+bool FunctionalTrace::make_on(Device device, NodeId id, std::map<NodeId, std::vector<Var>>& made) {
+  if (made.contains(id)) return true;
+  const graph::Node node = builder_.graph().nodes[static_cast<size_t>(id)];  // a copy: nodes are added
+  if (node.kind == graph::NodeKind::constant) {
+    TensorMeta meta = node.results[0];
+    meta.device = device;
+    made[id] = {builder_.constant(std::move(meta), node.data)};
+    return true;
+  }
+  if (node.kind != graph::NodeKind::call || (node.op->effects & graph::kData) != 0) return false;
+  bool possible = true;
+  for (const auto& a : node.args)
+    graph::for_each_value(
+        a, [&](const graph::Value& v) { possible = possible && make_on(device, v.node, made); });
+  if (!possible) return false;
+  std::vector<VarArg> args;
+  for (const auto& a : node.args)
+    args.push_back(map_tensors<Var>(
+        a, [&](const graph::Value& v) { return made.at(v.node)[static_cast<size_t>(v.result)]; }));
+  made[id] = builder_.call_bound(*node.op, std::move(args));
+  return true;
 }
 
 Tensor FunctionalTrace::lift(const Tensor& given, const TensorMeta* meta) {

@@ -136,6 +136,31 @@ TEST_F(GpuTest, TensorsMadeOfNumbersMoveInsideACompiledFunction) {
   expect_close(x.index({tensor({-1})}), x.cpu().slice(0, 3));
 }
 
+// What a function computes of numbers alone can be computed on the device from the start, random numbers too:
+// moving it is no read.
+TEST_F(GpuTest, WhatIsComputedOfNumbersMovesInsideACompiledFunction) {
+  const auto f = [](const Tensor& a) {
+    const Tensor causal = ones({4, 4}, kBool).tril().logical_not().to(a.device());
+    const Tensor rows = tensor({0, 2}).view({2, 1}), noise = rand({3});
+    const Tensor weights = (arange(4) + 1).unsqueeze(0).expand({4, 4}).to(a.device());
+    return std::vector<Tensor>{a.masked_fill(causal, -1), a.index({rows, tensor({1, 3})}), a * weights,
+                               noise.to(a.device()) * 2, noise};
+  };
+  const Tensor x = ramp({4, 4});
+  manual_seed(3);
+  const std::vector<Tensor> expected = f(x);
+  for (const bool dynamic : {false, true}) {
+    auto compiled = compile(f, {.dynamic = dynamic, .strict_native = true});
+    manual_seed(3);
+    const std::vector<Tensor> got = compiled(x.cuda());
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t k = 0; k < got.size(); ++k) expect_close(got[k], expected[k]);
+    EXPECT_TRUE(got[3].is_cuda());
+    EXPECT_TRUE(got[4].is_cpu());
+    EXPECT_EQ(compiled.artifacts().at(0).target.substr(0, 5), "cuda:");
+  }
+}
+
 // Sums of narrow types are formulas over wide ones, also where there is one element only.
 TEST_F(GpuTest, NarrowSumsWithoutDimensions) {
   auto compiled =
