@@ -89,11 +89,11 @@ struct Op {
   std::string_view schema_text;
   OpClass op_class = OpClass::pointwise;
   DTypeRule dtype_rule = DTypeRule::promote;
-  PointwiseBody body = nullptr;       // pointwise
-  MetaRule meta = nullptr;            // view, lowered, external
-  IndexMap index_map = nullptr;       // view
-  ScatterRule scatter = nullptr;      // view
-  LowerRule lower = nullptr;          // lowered; external: instead of the function, for a GPU
+  PointwiseBody body = nullptr;   // pointwise
+  MetaRule meta = nullptr;        // view, lowered, external
+  IndexMap index_map = nullptr;   // view
+  ScatterRule scatter = nullptr;  // view
+  LowerRule lower = nullptr;  // lowered; external: instead of the function, for a GPU; nothing: the function
   DecomposeRule decompose = nullptr;  // composite, decomposed
   LayoutRule layout = nullptr;        // external
   DerivativeRule derivative = nullptr;

@@ -264,9 +264,8 @@ struct GraphLowering {
         lowering.set_dying(-1);
         break;
       case OpClass::external:
-        out = is_host_function(op, lowering.target().kind)
-                  ? lowering.external(op.schema.full_name(), args, placed(node))
-                  : op.lower(lowering, args);
+        if (!is_host_function(op, lowering.target().kind)) out = op.lower(lowering, args);
+        if (out.empty()) out = lowering.external(op.schema.full_name(), args, placed(node));
         break;
       case OpClass::dynamic:
         out = lowering.external(op.schema.full_name(), args, node.results);

@@ -303,6 +303,25 @@ Lazy scatter_wide(Lowering& lowering, const Lazy& base, std::vector<Expr> sizes,
 
 }  // namespace
 
+std::vector<Lazy> Lowering::permute(const std::vector<DType>& dtypes, const std::vector<Expr>& sizes,
+                                    const std::function<Index(const Index&)>& target,
+                                    const std::function<std::vector<V>(const Index&)>& values) {
+  const std::vector<Expr> strides = graph::contiguous_strides(sizes);
+  const Index i = symbols(sizes.size(), index_symbol);
+  const Index at = target(i);
+  const std::vector<V> stored = values(i);
+  std::vector<Lazy> out;
+  std::vector<Store> stores;
+  for (size_t k = 0; k < dtypes.size(); ++k) {
+    out.push_back(new_tensor(dtypes[k], sizes, strides));
+    Store store{out[k].buffer, Expr(), cast(stored[k], dtypes[k]).id};
+    store.index = to_local(flat_offset(out[k], at), store.indirect);
+    stores.push_back(std::move(store));
+  }
+  emit(sizes, {}, stores);
+  return out;
+}
+
 Lazy Lowering::scatter(const Lazy& base, std::vector<Expr> sizes,
                        const std::function<Index(const Index&)>& target,
                        const std::function<V(const Index&)>& value, bool accumulate) {

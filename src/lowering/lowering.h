@@ -126,6 +126,12 @@ class Lowering {
   Lazy scatter(const Lazy& base, std::vector<Expr> sizes, const std::function<Index(const Index&)>& target,
                const std::function<V(const Index&)>& value, bool accumulate);
 
+  /// New tensors of `sizes`, one a dtype, with values(i) at target(i) for every i, where target() takes every
+  /// element once.
+  std::vector<Lazy> permute(const std::vector<DType>& dtypes, const std::vector<Expr>& sizes,
+                            const std::function<Index(const Index&)>& target,
+                            const std::function<std::vector<V>(const Index&)>& values);
+
   /// Names the buffer that the call being lowered may write into, since nobody reads its old value later; -1
   /// for none.
   void set_dying(loops::BufferId buffer) { dying_ = buffer; }

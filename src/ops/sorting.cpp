@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/shape_rules.h"
+#include "ops/sorting_rules.h"
 #include "ops/table.h"
 #include "ops/vocabulary.h"
 #include "support/check.h"
@@ -24,8 +25,21 @@ Expr row_length(const TensorMeta& self, int64_t dim) {
   return self.dim() == 0 ? Expr(1) : self.sizes[dim];
 }
 
-Metas sort_meta(ShapeEnv&, const MetaArgs& args) {
-  row_dim(args);
+/// An order of rows, which on a GPU goes by ranks where rows are short.
+graph::Op order(std::string_view schema, graph::MetaRule meta, graph::LowerRule on_gpu) {
+  graph::Op row = external(schema, meta);
+  row.lower = on_gpu;
+  return row;
+}
+
+/// So that a program counts on the length that decides how rows are ordered.
+void settle_order(ShapeEnv& env, const MetaArgs& args) {
+  const TensorMeta& self = args.tensor(0);
+  if (self.device != kCPU) sorts_by_ranks(env, row_length(self, row_dim(args)));
+}
+
+Metas sort_meta(ShapeEnv& env, const MetaArgs& args) {
+  settle_order(env, args);
   return values_and_indices(args.tensor(0), args.tensor(0).sizes);
 }
 
@@ -33,6 +47,7 @@ Metas topk_meta(ShapeEnv& env, const MetaArgs& args) {
   const TensorMeta& self = args.tensor(0);
   const int64_t dim = row_dim(args);
   const Expr k = args["k"].integer();
+  settle_order(env, args);
   STAX_CHECK(env.expect(ge(k, 0)) && env.expect(le(k, row_length(self, dim))),
              "topk: k is {}, expected at most the {} elements of dimension {}", k.str(),
              row_length(self, dim).str(), dim);
@@ -63,9 +78,16 @@ void check_row(ShapeEnv& env, const MetaArgs& args) {
              "{}: dimension {} has no elements", args.schema().name, dim);
 }
 
+Metas median_meta(ShapeEnv& env, const MetaArgs& args) {
+  settle_order(env, args);
+  check_row(env, args);
+  return one_of_row(args);
+}
+
 Metas kthvalue_meta(ShapeEnv& env, const MetaArgs& args) {
   const int64_t dim = row_dim(args);
   const Expr k = args["k"].integer(), length = row_length(args.tensor(0), dim);
+  settle_order(env, args);
   STAX_CHECK(env.expect(ge(k, 1)) && env.expect(le(k, length)),
              "kthvalue: k is {}, expected 1 to {}, the size of dimension {}", k.str(), length.str(), dim);
   return one_of_row(args);
@@ -252,9 +274,9 @@ Metas bind_value_meta(ShapeEnv&, const MetaArgs& args) {
 
 Ops order_rows() {
   return {
-      external(
+      order(
           "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor, Tensor)",
-          sort_meta),
+          sort_meta, lower_sort),
       composite("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor, Tensor)",
                 [](Builder& b, const VarArgs& a) -> Vars {
                   return b.call_all("sort.stable", {a[0], true, a[1], a[2]});
@@ -271,15 +293,16 @@ Ops order_rows() {
                 [](Builder& b, const VarArgs& a) -> Vars {
                   return {b.call_all("sort.stable", {a[0], true, 0, false})[0]};
                 }),
-      external(
-          "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor, Tensor)",
-          topk_meta),
-      external("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor, Tensor)",
-               kthvalue_meta),
+      order("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor, Tensor)",
+            topk_meta, lower_topk),
+      order("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor, Tensor)", kthvalue_meta,
+            lower_kthvalue),
       external("median(Tensor self) -> Tensor", scalar_meta),
-      external("median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", select_meta),
+      order("median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", median_meta,
+            lower_median),
       external("nanmedian(Tensor self) -> Tensor", scalar_meta),
-      external("nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", select_meta),
+      order("nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", median_meta,
+            lower_nanmedian),
       external("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor, Tensor)", select_meta),
       graph::internal(
           external("quantile_rows(Tensor self, Tensor q, int dim, bool keepdim, str interpolation) -> Tensor",

@@ -309,6 +309,11 @@ class TileBuilder {
       const auto stride = stride_of(inst.index, axis.variables.back().symbol);
       in_order = in_order || (stride && stride->is(1) && inst.indirect.empty());
       repeated = repeated || (along_[id] & axis_bit(axis.kind)) == 0;
+      // Rows may also be read again for every value of one of an axis' variables.
+      if (kernel_.form != TileForm::pointwise)
+        repeated = repeated || std::ranges::any_of(axis.variables, [&](const TileVariable& v) {
+                     return !v.extent.is(1) && inst.indirect.empty() && !inst.index.contains(v.symbol);
+                   });
     }
     if (repeated || !in_order) return Eviction::last;
     if (kernel_.form == TileForm::pointwise) return Eviction::none;
