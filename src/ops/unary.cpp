@@ -4,6 +4,7 @@
 
 #include "ops/pointwise_rules.h"
 #include "ops/table.h"
+#include "support/check.h"
 
 namespace stax::ops {
 namespace {
@@ -45,8 +46,12 @@ V nan_to_num(const PointwiseArgs& a) {
 
 // Rounds to `decimals` digits as PyTorch does: scaled by the power of ten, rounded half to even, scaled back.
 V round_decimals(const PointwiseArgs& a) {
-  if (is_integer(a[0])) return a[0];
   const int64_t decimals = (*a.args)["decimals"].integer().value();
+  if (is_integer(a[0])) {
+    STAX_CHECK(decimals == 0, "round: {} has no decimals to round to {}; convert it to a float",
+               name(a[0].dtype()), decimals);
+    return a[0];
+  }
   if (decimals == 0) return lowering::round(a[0]);
   const V power = lowering::like(a[0], std::pow(10.0, std::abs(static_cast<double>(decimals))));
   return decimals > 0 ? lowering::round(a[0] * power) / power : lowering::round(a[0] / power) * power;

@@ -777,6 +777,19 @@ TEST(PointwiseCases, IntegersHaveNoNegativePowers) {
   });
 }
 
+TEST(PointwiseCases, IntegersHaveNoDecimals) {
+  for_each_mode([](const Mode& run) {
+    for (const int64_t decimals : {-1, 2}) {
+      const auto f = [decimals](const Tensors& x) { return Tensors{x[0].round(decimals)}; };
+      expect_user_error([&] { run(f, {integers({14, 17})}); }, {"round", "int64", std::to_string(decimals)});
+    }
+    expect_whole(run([](const Tensors& x) { return Tensors{x[0].round()}; }, {integers({14, 17})})[0],
+                 {14, 17});
+    expect_values(run([](const Tensors& x) { return Tensors{x[0].round(-1)}; }, {make({14, 17})})[0],
+                  {10, 20});
+  });
+}
+
 TEST(PointwiseCases, PowersOfBools) {
   for_each_mode([](const Mode& run) {
     const Tensors out = run(
