@@ -8,8 +8,9 @@
 // The first call with arguments of a kind runs the function once on tensors that record what is done to them,
 // compiles the record, and runs it; later calls of that kind run the compiled program only. What counts as a
 // kind: dtypes, devices, shapes, strides, which arguments share memory, and the values of all arguments that
-// are neither tensors nor Scalars nor SymInts. With `dynamic` shapes and strides do not count, but what the
-// function decided about them does: see docs/dynamic-shapes.md.
+// are neither tensors nor Scalars nor SymInts. An argument is of the type that the function declares for it
+// (signature.h); where it declares none, as a generic lambda does, of the type that is passed. With `dynamic`
+// shapes and strides do not count, but what the function decided about them does: see docs/dynamic-shapes.md.
 //
 // C++ cannot look into a closure: a tensor that the function captures is followed through in-place updates
 // only, and a captured number is a constant. What changes, or is bound anew, has to be an argument, or a
@@ -23,11 +24,13 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
 #include "stax/api.h"
 #include "stax/dim.h"
+#include "stax/signature.h"
 #include "stax/tree.h"
 
 namespace stax {
@@ -122,6 +125,9 @@ class STAX_API CompiledCore {
  public:
   explicit CompiledCore(CompileOptions options);
   void call(const Leaves& leaves, FunctionCall& call, CallResults& results) const;
+  /// The function becomes a part of the one that is traced: warns, once, of options that are lost by that.
+  /// `function` is its type.
+  void note_inlined(const std::type_info& function) const;
   std::vector<Artifact> artifacts() const;
   Explanation explain(const Leaves& leaves, FunctionCall& call) const;
 
@@ -241,13 +247,17 @@ class CompiledFunction {
   template <class... A>
   requires std::invocable < F&, std::decay_t<A>
   &... > auto operator()(A&&... arguments) const {
-    using Call = detail::TypedCall<F, std::decay_t<A>...>;
-    using Result = typename Call::Result;
-    if constexpr (std::is_same_v<Result, detail::Nothing>) {
-      run<Result>(arguments...);
-    } else {
-      return run<Result>(arguments...);
-    }
+    return with_traced(
+        std::index_sequence_for<A...>(),
+        [this](const auto&... traced) {
+          using Result = typename detail::TypedCall<F, std::decay_t<decltype(traced)>...>::Result;
+          if constexpr (std::is_same_v<Result, detail::Nothing>) {
+            run<Result>(traced...);
+          } else {
+            return run<Result>(traced...);
+          }
+        },
+        arguments...);
   }
 
   /// What is compiled now, oldest first.
@@ -257,13 +267,23 @@ class CompiledFunction {
   /// compiles and changes nothing.
   template <class... A>
   Explanation explain(A&&... arguments) const {
-    detail::TypedCall<F, std::decay_t<A>...> call(*function_, arguments...);
-    detail::Leaves leaves;
-    collect(leaves, arguments...);
-    return core_.explain(leaves, call);
+    return with_traced(
+        std::index_sequence_for<A...>(),
+        [this](const auto&... traced) {
+          detail::TypedCall<F, std::decay_t<decltype(traced)>...> call(*function_, traced...);
+          detail::Leaves leaves;
+          collect(leaves, traced...);
+          return core_.explain(leaves, call);
+        },
+        arguments...);
   }
 
  private:
+  /// Calls `use` with the arguments as they are traced: converted to what the function declares for them.
+  template <size_t... I, class Use, class... A>
+  static auto with_traced(std::index_sequence<I...>, const Use& use, const A&... arguments) {
+    return use(detail::as_traced<detail::TracedTypeOf<F, I, std::decay_t<A>>>(arguments)...);
+  }
   template <class... A>
   static void collect(detail::Leaves& leaves, const A&... arguments) {
     detail::LeafCollector collector{leaves};
@@ -275,6 +295,7 @@ class CompiledFunction {
   Result run(const A&... arguments) const {
     detail::TypedCall<F, A...> call(*function_, arguments...);
     if (detail::is_tracing()) {  // inlined into the function that is traced
+      core_.note_inlined(typeid(F));
       call.run_plain();
       return call.take();
     }
@@ -289,6 +310,13 @@ class CompiledFunction {
   std::shared_ptr<F> function_;
   detail::CompiledCore core_;
 };
+
+namespace detail {
+
+template <class F>
+struct Signature<CompiledFunction<F>> : Signature<F> {};
+
+}  // namespace detail
 
 /// A function that behaves like `function` and runs compiled. UserError for options that contradict.
 template <class F>

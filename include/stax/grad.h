@@ -78,6 +78,29 @@ class GradientFunction {
   std::vector<int64_t> positions_;
 };
 
+/// The first gradient of several, as what one-argument grad() returns.
+template <class F>
+class FirstGradient {
+ public:
+  explicit FirstGradient(GradientFunction<F> all) : all_(std::move(all)) {}
+  template <class... A>
+  Tensor operator()(const A&... arguments) const {
+    return all_(arguments...)[0];
+  }
+
+ private:
+  GradientFunction<F> all_;
+};
+
+namespace detail {
+
+template <class F>
+struct Signature<GradientFunction<F>> : Signature<F> {};
+template <class F>
+struct Signature<FirstGradient<F>> : Signature<F> {};
+
+}  // namespace detail
+
 /// Gradients of `function`, which returns a floating tensor of one element, with respect to the arguments at
 /// `positions` (from 0).
 template <class F>
@@ -88,9 +111,7 @@ auto grad(F&& function, std::vector<int64_t> positions) {
 /// The gradient with respect to the first argument: a tensor.
 template <class F>
 auto grad(F&& function) {
-  return [all = grad(std::forward<F>(function), {0})](const auto&... arguments) -> Tensor {
-    return all(arguments...)[0];
-  };
+  return FirstGradient(grad(std::forward<F>(function), {0}));
 }
 
 }  // namespace stax

@@ -52,6 +52,25 @@ concept Described = requires(T& value) {
   Traversable<std::remove_const_t<T>>::fields(value, [](auto&...) {});
 };
 
+/// Whether walk() takes a T apart.
+template <class T>
+inline constexpr bool can_walk =
+    std::is_same_v<T, Tensor> || std::is_same_v<T, Scalar> || std::is_same_v<T, SymInt> ||
+    std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_convertible_v<const T&, std::string_view> ||
+    std::is_same_v<T, std::nullopt_t> || Described<T>;
+template <class T, class A>
+inline constexpr bool can_walk<std::vector<T, A>> = can_walk<T>;
+template <class T, size_t N>
+inline constexpr bool can_walk<std::array<T, N>> = can_walk<T>;
+template <class T>
+inline constexpr bool can_walk<std::optional<T>> = can_walk<T>;
+template <class... T>
+inline constexpr bool can_walk<std::tuple<T...>> = (... && can_walk<T>);
+template <class A, class B>
+inline constexpr bool can_walk<std::pair<A, B>> = can_walk<A>&& can_walk<B>;
+template <class K, class T, class... More>
+inline constexpr bool can_walk<std::map<K, T, More...>> = can_walk<K>&& can_walk<T>;
+
 /// Calls the visitor for every leaf of `value`, in a fixed order: visitor.tensor(Tensor&),
 /// visitor.number(Scalar&), visitor.integer(SymInt&), visitor.word(uint64_t), visitor.text(string_view).
 /// Words and text also say which shape the containers have.

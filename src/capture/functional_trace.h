@@ -21,6 +21,10 @@
 #include "capture/traced_tensor.h"
 #include "graph/builder.h"
 
+namespace stax {
+struct CompileOptions;
+}
+
 namespace stax::capture {
 
 struct TraceOptions {
@@ -30,6 +34,8 @@ struct TraceOptions {
   std::function<std::vector<Tensor>(Captured captured)> evaluate;
   /// Decides what the traced program asks about sizes; where null, the environment does.
   std::function<bool(ShapeEnv& env, const Condition& condition)> decide = {};
+  /// Those of the compiled function that is traced; null where something else records.
+  const CompileOptions* compile_options = nullptr;
 };
 
 class FunctionalTrace final : public Trace, public std::enable_shared_from_this<FunctionalTrace> {
@@ -55,6 +61,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   void set_device(Device device) override { builder_.set_device(device); }
   Device device() const override { return builder_.device(); }
   ShapeEnv& env() { return *env_; }
+  const CompileOptions* compile_options() const { return options_.compile_options; }
   bool decide(const Condition& condition) override;
   void check(const Condition& condition, std::string_view words, const std::source_location& where) override;
   Tensor constant(const Tensor& made) override;

@@ -1,12 +1,16 @@
 // Finds the artifact for a call, or makes one.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <bit>
 #include <map>
 
-#include "capture/dispatch.h"
+#include "capture/functional_trace.h"
 #include "compiler/core_state.h"
 #include "compiler/decisions.h"
+#include "compiler/lost_options.h"
 #include "compiler/trace_call.h"
+#include "support/call_stack.h"
 #include "support/check.h"
 #include "support/log.h"
 #include "tuning/search.h"
@@ -137,7 +141,7 @@ void CompiledCore::State::keep(Entry& entry, const EntryPtr& pointer) {
 std::shared_ptr<Entry> CompiledCore::State::compile(const Leaves& leaves, const CallTensors& tensors,
                                                     FunctionCall& call) const {
   auto entry = std::make_shared<Entry>();
-  TraceOutcome outcome = trace(leaves, call, symbol_options(), strict());
+  TraceOutcome outcome = trace(leaves, call, options, symbol_options(), strict());
   entry->key = relaxed_key(leaves, tensors, outcome.captured ? &*outcome.captured : nullptr, options.dynamic);
   if (!outcome.captured) {
     entry->eager_reason = "it reads a value: " + outcome.read_where;
@@ -167,7 +171,7 @@ void CompiledCore::State::use(const Entry& entry, const Leaves& leaves, const Sy
 
 /// STAX_CHECK=retrace: what the function does now, against what the artifact does.
 void CompiledCore::State::retrace(const Entry& entry, const Leaves& leaves, FunctionCall& call) const {
-  const TraceOutcome outcome = trace(leaves, call, symbol_options(), true);
+  const TraceOutcome outcome = trace(leaves, call, options, symbol_options(), true);
   // Sizes that happen to be equal in this call share a symbol: that is another graph for another reason.
   const std::vector<graph::TensorMeta>& inputs = entry.program->captured().symbols.tensors;
   const auto same = [](const graph::TensorMeta& a, const graph::TensorMeta& b) {
@@ -283,6 +287,20 @@ int64_t buckets_of(const DynamicShapes& shapes) {
 
 bool is_tracing() {
   return capture::current_trace() != nullptr;
+}
+
+void CompiledCore::note_inlined(const std::type_info& function) const {
+  if (state_->warned_inlined.load(std::memory_order_relaxed)) return;
+  const auto* trace = static_cast<const capture::FunctionalTrace*>(capture::current_trace());
+  const std::vector<std::string> lost = compiler::lost_options(state_->options, trace->compile_options());
+  if (lost.empty() || state_->warned_inlined.exchange(true)) return;
+  const std::string place = CallStack::take().user_place();
+  log::warn(
+      fmt::format("the compiled function {}{} is called while another function is compiled or recorded, and "
+                  "becomes a part of it; of its options, {} {} no effect there: what the outer function is "
+                  "compiled with counts",
+                  demangled(function.name()), place.empty() ? "" : ", at " + place + ",",
+                  fmt::join(lost, ", "), lost.size() == 1 ? "has" : "have"));
 }
 
 CompiledCore::CompiledCore(CompileOptions options) : state_(std::make_shared<State>()) {

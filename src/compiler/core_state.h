@@ -77,6 +77,7 @@ struct CompiledCore::State {
   std::list<Pending> pending;
   int64_t compilations = 0;
   bool warned = false;
+  std::atomic<bool> warned_inlined{false};
   // Written under the mutex, read without: entries only ever get more, and never move.
   std::vector<EntryPtr> entries;
   std::atomic<int> count{0};

@@ -54,7 +54,7 @@ Explanation CompiledCore::explain(const Leaves& leaves, FunctionCall& call) cons
   if (entry) {
     stages = &entry->program->stages();
   } else {
-    TraceOutcome outcome = trace(leaves, call, state_->symbol_options(), true);
+    TraceOutcome outcome = trace(leaves, call, state_->options, state_->symbol_options(), true);
     fresh = compiler::run_stages(outcome.captured->graph, *outcome.captured->env, state_->pipeline_options());
     stages = &*fresh;
   }

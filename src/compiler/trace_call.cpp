@@ -102,11 +102,12 @@ NumberCell cell_of(const Scalar& number) {
   return cell;
 }
 
-TraceOutcome trace(const Leaves& leaves, FunctionCall& call, const capture::SymbolOptions& symbol_options,
-                   bool refuse_reads) {
+TraceOutcome trace(const Leaves& leaves, FunctionCall& call, const CompileOptions& compile_options,
+                   const capture::SymbolOptions& symbol_options, bool refuse_reads) {
   const std::span<const Tensor* const> arguments(leaves.tensors.data(), leaves.tensors.size());
   capture::TraceOptions options;
   options.refuse_reads = refuse_reads;
+  options.compile_options = &compile_options;
   options.evaluate = [&](capture::Captured captured) { return evaluated(std::move(captured), leaves); };
   const auto trace = capture::FunctionalTrace::start(std::move(options));
   capture::InputSymbols symbols = capture::make_symbols(

@@ -23,8 +23,8 @@ struct TraceOutcome {
 
 /// Runs `call` under a new trace. Its results are the captured graph's; or, where the function read a value,
 /// the call keeps them, made concrete. Where that is refused, reading is a UserError.
-TraceOutcome trace(const Leaves& leaves, FunctionCall& call, const capture::SymbolOptions& symbol_options,
-                   bool refuse_reads);
+TraceOutcome trace(const Leaves& leaves, FunctionCall& call, const CompileOptions& compile_options,
+                   const capture::SymbolOptions& symbol_options, bool refuse_reads);
 
 /// Backend "debug" has no symbolic shapes: an input whose shape the program uses enters with all of it.
 void fix_what_was_read(capture::Captured& captured);

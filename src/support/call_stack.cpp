@@ -20,6 +20,14 @@
 #include "support/process.h"
 
 namespace stax {
+
+std::string demangled(const char* name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
+                                                    std::free);
+  return status == 0 ? text.get() : name;
+}
+
 namespace {
 
 constexpr int kMostFrames = 32;
@@ -37,13 +45,6 @@ struct Known {
   std::vector<Frame> calls;
   std::string exported;
 };
-
-std::string demangled(const char* name) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
-                                                    std::free);
-  return status == 0 ? text.get() : name;
-}
 
 /// The file that holds an address, the address there, and the exported function around it.
 struct Location {

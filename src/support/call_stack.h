@@ -11,6 +11,9 @@
 
 namespace stax {
 
+/// A name of the compiler's as it is written in C++; what is none, as it is.
+std::string demangled(const char* name);
+
 class CallStack {
  public:
   CallStack() = default;

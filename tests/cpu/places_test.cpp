@@ -80,6 +80,20 @@ TEST(Places, StandOnceInAMessage) {
   EXPECT_EQ(text.find("\n  at ", first + 1), std::string::npos) << text;
 }
 
+TEST(Places, OfCompiledFunctionsThatLoseTheirOptions) {
+  const auto inner = stax::compile(pick, {.batch_invariant = true});
+  Place place;
+  const auto outer = stax::compile([&](const stax::Tensor& x, const stax::Tensor& at) {
+    place.line = __LINE__ + 1;
+    return inner(x, at) * 2;
+  });
+  testing::internal::CaptureStderr();
+  outer(stax::ones({3, 2}), stax::tensor({0, 2}));
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(holds(text, ", at ")) << text;
+  EXPECT_TRUE(holds(text, place.text() + ", is called")) << text;
+}
+
 TEST(Places, OfWhatOperatorsNeedOfData) {
   int line = 0;
   const auto compiled = stax::compile(
