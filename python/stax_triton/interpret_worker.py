@@ -3,19 +3,27 @@
 Request: source (text of the generated file), memory (path of the shared memory), size (its bytes), arguments (in
 the order of the kernel's parameters: {"offset", "bytes", "dtype"} for a buffer, {"bits", "floating"} for a number
 of the program, a plain integer for a size or an extent), grid (blocks along x, y and z) and blocks. Answer: {} or {"error": text}.
+To {"hello": true} the answer is {}, or {"missing": text} where something that is needed cannot be imported.
 """
 
 import json
 import sys
 import traceback
 
-from stax_triton import interpret
+from stax_triton.worker import session
 
-import numpy as np  # noqa: E402
-import triton.language as tl  # noqa: E402
-from triton.runtime.interpreter import TensorHandle  # noqa: E402
+try:
+    from stax_triton import interpret
 
-from stax_triton.worker import session  # noqa: E402
+    import numpy as np
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    MISSING = None
+except ImportError as problem:
+    MISSING = str(problem)
+except Exception as problem:  # a broken installation
+    MISSING = f"{type(problem).__name__}: {problem}"
 
 NUMPY = {"bfloat16": "uint16"}
 
@@ -71,7 +79,11 @@ def serve(folder, answers):
     worker = Worker(folder)
     for line in sys.stdin:
         try:
-            answer = worker.run(json.loads(line))
+            request = json.loads(line)
+            if "hello" in request:
+                answer = {"missing": MISSING} if MISSING else {}
+            else:
+                answer = worker.run(request)
         except Exception as error:  # whatever a kernel raises is told to the other side
             answer = {"error": describe(error.__cause__ or error, folder)}
         answers.write(json.dumps(answer) + "\n")

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
@@ -12,6 +13,7 @@
 #include "stax/onnx.h"
 #include "support/check.h"
 #include "support/json.h"
+#include "support/plural.h"
 
 namespace stax::cli {
 namespace {
@@ -20,6 +22,14 @@ using Clock = std::chrono::steady_clock;
 
 double milliseconds(Clock::duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+/// With three digits, in the unit that fits.
+std::string duration_text(double milliseconds) {
+  constexpr std::pair<double, const char*> kUnits[] = {{1e3, "s"}, {1, "ms"}, {1e-3, "us"}};
+  for (const auto& [size, unit] : kUnits)
+    if (milliseconds >= size * 0.9995) return fmt::format("{:.3g} {}", milliseconds / size, unit);
+  return fmt::format("{:.0f} ns", milliseconds * 1e6);
 }
 
 struct Times {
@@ -68,9 +78,9 @@ int bench(const BenchOptions& options) {
         .set("mean_ms", times.mean());
     fmt::print("{}\n", result.dump(1));
   } else {
-    fmt::print(
-        "first call {:.1f} ms; then {} calls: median {:.3f} ms, fastest {:.3f} ms, 90 % within {:.3f} ms\n",
-        times.first, times.sorted.size(), times.at(0.5), times.sorted.front(), times.at(0.9));
+    fmt::print("first call {}; then {}: median {}, fastest {}, 90 % within {}\n", duration_text(times.first),
+               counted(times.sorted.size(), "call"), duration_text(times.at(0.5)),
+               duration_text(times.sorted.front()), duration_text(times.at(0.9)));
   }
   return 0;
 }

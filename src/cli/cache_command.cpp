@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "runtime/code_cache.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::cli {
 namespace {
@@ -30,13 +31,14 @@ int cache_list() {
 
 int cache_size() {
   const runtime::CodeCache cache = open_cache();
-  fmt::print("{} bytes in {} entries in {}\n", cache.size(), cache.list().size(), cache.folder());
+  fmt::print("{} in {} in {}\n", counted(cache.size(), "byte"),
+             counted(cache.list().size(), "entry", "entries"), cache.folder());
   return 0;
 }
 
 int cache_clear() {
   const runtime::CodeCache cache = open_cache();
-  fmt::print("removed {} entries from {}\n", cache.clear(), cache.folder());
+  fmt::print("removed {} from {}\n", counted(cache.clear(), "entry", "entries"), cache.folder());
   return 0;
 }
 

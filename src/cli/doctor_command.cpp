@@ -16,6 +16,7 @@
 #include "stax/cuda.h"
 #include "support/check.h"
 #include "support/file.h"
+#include "support/plural.h"
 #include "support/process.h"
 #include "support/python.h"
 
@@ -74,8 +75,8 @@ void report_cache() {
     return;
   }
   const bool writable = cache.scratch() != nullptr;
-  line("cache", fmt::format("{}: {} entries, {} bytes{}", folder, cache.list().size(), cache.size(),
-                            writable ? "" : "; it cannot be written to"));
+  line("cache", fmt::format("{}: {}, {}{}", folder, counted(cache.list().size(), "entry", "entries"),
+                            counted(cache.size(), "byte"), writable ? "" : "; it cannot be written to"));
 }
 
 /// A kernel that is compiled to see whether that works.
@@ -101,6 +102,14 @@ void report_assemblers(const Json& triton) {
   }
 }
 
+/// What Triton's interpreter needs besides Triton.
+void report_numpy() {
+  const std::string version = last_line({find_python(), "-c", "import numpy; print(numpy.__version__)"});
+  line("NumPy", !version.empty()
+                    ? version
+                    : "missing: only Triton's interpreter needs it (stax verify --mode interpret)");
+}
+
 /// Whether kernels for GPUs can be compiled: the whole way of one.
 void report_triton() {
   try {
@@ -110,6 +119,7 @@ void report_triton() {
     line("Python", triton.at("python").as_string());
     line("Triton", triton.at("triton").as_string() + ", a version that works");
     report_assemblers(triton);
+    report_numpy();
     const auto kernel = compiler.compile(
         {.source = kProbe, .kernel = "doctor", .capability = 90, .config = {.blocks = {{"XBLOCK", 1024}}}});
     line("", fmt::format("compiled a kernel for sm_90 in {:.0f} ms", kernel->seconds * 1e3));
@@ -128,8 +138,9 @@ void report_gpu() {
     line("GPU driver", fmt::format("for CUDA {}.{}", version / 1000, version % 1000 / 10));
     for (int32_t k = 0; k < count; ++k) {
       const device::CudaProperties& p = device::cuda_properties(k);
-      line("GPU", fmt::format("cuda:{}: {}, sm_{}, {} multiprocessors, {} GiB, L2 {} KiB", k, p.name,
-                              p.capability, p.processors, p.total_bytes >> 30, p.cache_bytes >> 10));
+      line("GPU",
+           fmt::format("cuda:{}: {}, sm_{}, {}, {} GiB, L2 {} KiB", k, p.name, p.capability,
+                       counted(p.processors, "multiprocessor"), p.total_bytes >> 30, p.cache_bytes >> 10));
     }
   } catch (const Error& error) {
     line("GPU", error.what());
@@ -150,8 +161,8 @@ void report_products() {
 
 int doctor() {
   const auto target = device::cpu_target();
-  line("CPU", fmt::format("{}: vectors of {} bytes, {} processors, last cache {} KiB", target.name,
-                          target.vector_bytes, device::available_processors(),
+  line("CPU", fmt::format("{}: vectors of {} bytes, {}, last cache {} KiB", target.name, target.vector_bytes,
+                          counted(device::available_processors(), "processor"),
                           device::last_level_cache_bytes() / 1024));
   const bool works = report_compiler();
   line("oneDNN", kernels::onednn::version());

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cli/commands.h"
+#include "cli/verify/machine.h"
 #include "cli/verify/workers.h"
 #include "support/check.h"
 
@@ -142,9 +143,13 @@ int verify(const VerifyOptions& options) {
   workers.limit = static_cast<size_t>(std::max<int64_t>(0, options.limit));
   workers.processes = options.jobs > 0 ? static_cast<size_t>(options.jobs)
                                        : std::max(1u, std::thread::hardware_concurrency());
+  const std::vector<std::string> files = find_files(options);
+  const std::string problem = machine_problem(workers.mode);
+  STAX_RUNTIME_CHECK(problem.empty(), "verify: nothing can be replayed in mode {}: {}", options.mode,
+                     problem);
   Counts total;
   Json operators = Json::array();
-  replay_files(find_files(options), workers, [&](const FileReport& report) {
+  replay_files(files, workers, [&](const FileReport& report) {
     total.add(count(report));
     if (options.json) {
       operators.push_back(to_json(report));

@@ -4,6 +4,7 @@
 
 #include "compiler/batch.h"
 #include "compiler/eager_program.h"
+#include "device/cuda_device.h"
 #include "graph/op.h"
 #include "lowering/host_functions.h"
 #include "support/check.h"
@@ -230,6 +231,7 @@ std::vector<Tensor> EagerGpu::call(const graph::Op& op, const capture::Arguments
 
 std::vector<Tensor> EagerGpu::call_without_tensors(const graph::Op& op, const capture::Arguments& arguments,
                                                    Device device, capture::EagerBackend& on_cpu) {
+  static_cast<void>(device::cuda_properties(device.index));  // without it the CPU cannot help, either
   if (lowering::is_host_function(op, Target::Kind::cuda)) return call_on_host(op, arguments, device, on_cpu);
   Bound bound;
   capture::Arguments given = arguments;

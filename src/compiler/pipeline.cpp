@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 
 #include "compiler/constant_evaluator.h"
 #include "compiler/product_calls.h"
@@ -15,7 +14,9 @@
 #include "ops/table.h"
 #include "schedule/verify.h"
 #include "support/check.h"
+#include "support/environment.h"
 #include "support/log.h"
+#include "support/plural.h"
 
 namespace stax::compiler {
 namespace {
@@ -93,11 +94,8 @@ runtime::Machine host_machine(const PipelineOptions& options) {
 }
 
 std::string default_target() {
-  const char* how = std::getenv("STAX_TRITON");
-  if (how == nullptr || *how == '\0') return "cpu";
-  STAX_CHECK(std::string_view(how) == "interpret", "STAX_TRITON is '{}'; expected 'interpret', or nothing",
-             how);
-  return "cuda:sm_90";
+  static constexpr std::string_view kHow[] = {"interpret"};
+  return environment_word("STAX_TRITON", kHow) ? "cuda:sm_90" : "cpu";
 }
 
 schedule::Target cpu_schedule_target() {
@@ -174,9 +172,10 @@ Executables build(Stages& stages, const PipelineOptions& options) {
                                                      : build_native(stages, options);
       stages.host_seconds = seconds_since(start);
       const size_t gpu_kernels = stages.gpu_kernels.size();  // a module each
-      log::print(Channel::kernels, "{} kernels in {} modules, {:.1f} ms in Stax, {:.1f} ms to compile",
-                 stages.kernels.size() + gpu_kernels, stages.sources.size() + gpu_kernels,
-                 stages.stax_seconds * 1e3, stages.host_seconds * 1e3);
+      log::print(Channel::kernels, "{} in {}, {:.1f} ms in Stax, {:.1f} ms to compile",
+                 counted(stages.kernels.size() + gpu_kernels, "kernel"),
+                 counted(stages.sources.size() + gpu_kernels, "module"), stages.stax_seconds * 1e3,
+                 stages.host_seconds * 1e3);
       return out;
     } catch (const device::CudaError&) {
       throw;  // of this call: the next one may find memory again
@@ -236,12 +235,14 @@ std::string stage_text(const Stages& stages, std::string_view stage) {
     for (const std::string& line : choices_in_words(stages)) text += "# " + line + "\n";
     return text;
   }
-  if (stage == "kernels") {
+  const bool cpu = !stages.target.starts_with("cuda");
+  if (stage == "kernels" && cpu) {
     for (const codegen::Kernel& kernel : stages.kernels) text += kernel.str();
     return text;
   }
-  const bool cpu = stages.gpu_kernels.empty();
-  if (stage == "triton" && !cpu) return standalone_file(stages);
+  if (stage == "triton" && !cpu) {
+    return stages.gpu_kernels.empty() ? "# no kernels: see stage plan\n" : standalone_file(stages);
+  }
   if (stage == "cpp" && cpu) {
     for (const std::string& source : stages.sources) text += source;
     return text;

@@ -24,7 +24,7 @@ enum class Backend : uint8_t {
   reference,  // the lowered program in the reference executor: no compiler
 };
 
-/// "cpu", but where STAX_TRITON is "interpret": then a GPU's name. UserError for other values of STAX_TRITON.
+/// "cpu", but where STAX_TRITON is "interpret": then a GPU's name.
 std::string default_target();
 
 struct PipelineOptions {

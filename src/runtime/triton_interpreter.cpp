@@ -13,6 +13,7 @@
 #include "support/check.h"
 #include "support/file.h"
 #include "support/json.h"
+#include "support/plural.h"
 #include "support/python.h"
 
 namespace stax::runtime {
@@ -25,6 +26,7 @@ using codegen::TileKernel;
 constexpr int64_t kAlignment = 64;
 constexpr std::byte kGuard{0xa5};  // between buffers: what stands there afterwards was not written over
 constexpr std::chrono::milliseconds kLaunchLimit{300'000};
+constexpr std::chrono::milliseconds kStartLimit{120'000};
 constexpr const char* kFolderPrefix = "stax-interpret-";
 
 /// Memory of this process that the worker opens as a file.
@@ -43,13 +45,13 @@ class SharedMemory {
   void reserve(int64_t bytes) {
     if (bytes <= size_) return;
     const int64_t grown = std::max<int64_t>(bytes * 2, 1 << 20);
-    STAX_RUNTIME_CHECK(ftruncate(file_, grown) == 0, "cannot take {} bytes of shared memory: {}", grown,
-                       strerror(errno));
+    STAX_RUNTIME_CHECK(ftruncate(file_, grown) == 0, "cannot take {} of shared memory: {}",
+                       counted(grown, "byte"), strerror(errno));
     void* moved =
         data_ == nullptr
             ? mmap(nullptr, static_cast<size_t>(grown), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0)
             : mremap(data_, static_cast<size_t>(size_), static_cast<size_t>(grown), MREMAP_MAYMOVE);
-    STAX_RUNTIME_CHECK(moved != MAP_FAILED, "cannot map {} bytes of shared memory: {}", grown,
+    STAX_RUNTIME_CHECK(moved != MAP_FAILED, "cannot map {} of shared memory: {}", counted(grown, "byte"),
                        strerror(errno));
     data_ = static_cast<std::byte*>(moved);
     size_ = grown;
@@ -94,25 +96,50 @@ struct TritonInterpreter::State {
   std::unique_ptr<WorkerProcess> worker;
   SharedMemory memory;
 
-  WorkerProcess& running() {
+  /// The worker's answer to a line. Where it ended over that, so does its folder: it may have had no time to.
+  std::string ask(const std::string& line, std::chrono::milliseconds limit) {
+    try {
+      return worker->ask(line, limit);
+    } catch (...) {
+      if (!worker->alive()) folder.reset();
+      throw;
+    }
+  }
+
+  void start() {
     if (worker && !worker->is_own()) {  // the parent's, before fork()
       static_cast<void>(worker.release());
       static_cast<void>(folder.release());
     }
-    if (worker && worker->alive()) return *worker;
+    if (worker && worker->alive()) return;
     worker.reset();
     remove_abandoned_folders(temporary_root(), kFolderPrefix);
     folder = std::make_unique<TemporaryFolder>(temporary_root(), kFolderPrefix);
     std::vector<std::string> environment = python_environment(python_package_folder());
     environment.insert(environment.end(), {"TRITON_INTERPRET=1", "STAX_WORKER_FOLDER=" + folder->path()});
+    const std::string python = find_python();
     worker = std::make_unique<WorkerProcess>(
-        std::vector<std::string>{find_python(), "-m", "stax_triton.interpret_worker"}, environment);
-    return *worker;
+        std::vector<std::string>{python, "-m", "stax_triton.interpret_worker"}, environment);
+    const Json hello = Json::parse(ask(R"({"hello": true})", kStartLimit), {.what = "the worker's answer"});
+    if (const Json* missing = hello.find("missing")) {
+      worker.reset();
+      folder.reset();
+      throw_runtime_error(
+          fmt::format("Triton's interpreter: {} lacks what it needs ({}); install it ({} -m pip install "
+                      "triton==3.6.0 numpy), "
+                      "or set STAX_PYTHON to the path of a Python that has Triton and NumPy",
+                      python, missing->as_string(), python));
+    }
   }
 };
 
 TritonInterpreter::TritonInterpreter() : state_(std::make_unique<State>()) {}
 TritonInterpreter::~TritonInterpreter() = default;
+
+void TritonInterpreter::check() {
+  const std::lock_guard lock(state_->mutex);
+  state_->start();
+}
 
 void TritonInterpreter::launch(const TileKernel& kernel, const codegen::LaunchConfig& config,
                                const loops::Program& program, const std::string& source,
@@ -174,8 +201,8 @@ void TritonInterpreter::launch(const TileKernel& kernel, const codegen::LaunchCo
   request.set("arguments", std::move(arguments));
   request.set("grid", std::move(grid));
   request.set("blocks", std::move(blocks));
-  const Json answer =
-      Json::parse(state_->running().ask(request.dump(), kLaunchLimit), {.what = "the worker's answer"});
+  state_->start();
+  const Json answer = Json::parse(state_->ask(request.dump(), kLaunchLimit), {.what = "the worker's answer"});
   if (const Json* error = answer.find("error"))
     throw_runtime_error(fmt::format("[{}] the interpreter: {}", kernel.name, error->as_string()));
   std::memcpy(call.status, memory, sizeof(codegen::KernelStatus));

@@ -16,6 +16,10 @@ class TritonInterpreter {
   TritonInterpreter();
   ~TritonInterpreter();
 
+  /// Starts the process where it is not up. RuntimeError, with what to install, where Python cannot
+  /// interpret.
+  void check();
+
   /// One launch of `kernel`, whose file is `source`. RuntimeError when the worker fails; it is started anew
   /// for the next launch.
   void launch(const codegen::TileKernel& kernel, const codegen::LaunchConfig& config,

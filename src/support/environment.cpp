@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "support/log.h"
 
@@ -20,6 +24,20 @@ std::optional<int32_t> environment_count(const char* variable, int32_t most) {
   if (number && error == std::errc::result_out_of_range) return most;
   if (number && error == std::errc() && count > 0) return std::min(count, most);
   log::warn(fmt::format("{} is '{}', which is no positive number; it is left aside", variable, value));
+  return std::nullopt;
+}
+
+std::optional<std::string_view> environment_word(const char* variable,
+                                                 std::span<const std::string_view> known) {
+  const char* value = std::getenv(variable);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  if (const auto at = std::ranges::find(known, value); at != known.end()) return *at;
+  static std::mutex mutex;
+  static std::set<std::pair<std::string, std::string>> warned;
+  const std::lock_guard lock(mutex);
+  if (warned.emplace(variable, value).second)
+    log::warn(
+        fmt::format("{} is '{}', which is left aside; expected {}", variable, value, fmt::join(known, ", ")));
   return std::nullopt;
 }
 

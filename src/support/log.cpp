@@ -1,5 +1,7 @@
 #include "support/log.h"
 
+#include <fmt/ranges.h>
+
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +17,9 @@ uint32_t channels_of_environment() {
   if (list == nullptr) return 0;
   std::string unknown;
   const uint32_t channels = parse_channels(list, &unknown);
-  if (!unknown.empty()) warn(fmt::format("STAX_LOG names {}, which is no channel", unknown));
+  if (!unknown.empty())
+    warn(fmt::format("STAX_LOG names {}, which is no channel; there are {} and all", unknown,
+                     fmt::join(kNames, ", ")));
   return channels;
 }
 

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
+#include <vector>
 
 #include "support/check.h"
+#include "support/environment.h"
 
 namespace stax::tuning {
 namespace {
@@ -166,8 +167,9 @@ const Strategy& strategy_named(std::string_view name) {
 }
 
 std::string default_strategy() {
-  const char* chosen = std::getenv("STAX_TUNING");
-  return chosen != nullptr && *chosen != '\0' ? chosen : "candidates";
+  std::vector<std::string_view> known{"none"};
+  for (const Strategy& s : kStrategies) known.push_back(s.name);
+  return std::string(environment_word("STAX_TUNING", known).value_or("candidates"));
 }
 
 int64_t random_draws(double quantile, double failure) {

@@ -306,7 +306,7 @@ TEST(CompileProcess, LogsWhatIsCompiledAndWhy) {
             std::string::npos)
       << result.errors;
   EXPECT_NE(result.errors.find("[guards] tensor 0 is float32[3]"), std::string::npos) << result.errors;
-  EXPECT_NE(result.errors.find("[kernels] 1 kernels in 1 modules"), std::string::npos) << result.errors;
+  EXPECT_NE(result.errors.find("[kernels] 1 kernel in 1 module,"), std::string::npos) << result.errors;
 }
 
 }  // namespace

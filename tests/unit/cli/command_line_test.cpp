@@ -40,10 +40,36 @@ void expect_error(const ProcessResult& result, int status, const std::string& wo
 }
 
 TEST(CommandLine, RefusesWrongUsageWithStatusTwo) {
-  expect_error(run_stax({}), 2, "subcommand");
-  expect_error(run_stax({"verify"}), 2, "PATH");
-  expect_error(run_stax({"frobnicate"}), 2, "");
-  expect_error(run_stax({"run", "model.onnx", "--no-such-option"}), 2, "");
+  expect_error(run_stax({}), 2, "a command is missing; there are: verify run");
+  expect_error(run_stax({"verify"}), 2, "PATH is required; see stax verify --help");
+  expect_error(run_stax({"frobnicate"}), 2, "there is no command 'frobnicate'; there are: verify run");
+  expect_error(run_stax({"cache", "frobnicate"}), 2,
+               "'frobnicate'; there are: list size clear; see stax cache");
+  expect_error(run_stax({"run", "model.onnx", "--output-dir", "out", "--no-such-option"}), 2,
+               "--no-such-option");
+  expect_error(run_stax({"bench", ""}), 2, "MODEL: is empty");
+  for (const char* option : {"--jobs", "--limit"})
+    expect_error(run_stax({"verify", kRecorded, "--mode", "reference", option, "-3"}), 2,
+                 "at least 0, not -3");
+}
+
+TEST(CommandLine, SaysItsVersion) {
+  const ProcessResult result = run_stax({"--version"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.output, testing::MatchesRegex("stax [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+/// Also where the command itself would not ask.
+TEST(CommandLine, WarnsOfMisspeltSettings) {
+  for (const char* setting :
+       {"STAX_TRITON=bogus", "STAX_TUNING=bogus", "STAX_CHECK=bogus", "STAX_LOG=bogus"}) {
+    const ProcessResult result =
+        run_process({"/usr/bin/env", setting, STAX_TEST_PROGRAMS "/stax", "verify", kRecorded, "--mode",
+                     "compiled", "--op", "add", "--limit", "1"});
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    EXPECT_THAT(result.errors, AllOf(StartsWith("stax: warning: STAX_"), HasSubstr("'bogus'")));
+    EXPECT_EQ(result.errors.find('\n'), result.errors.size() - 1) << result.errors;
+  }
 }
 
 TEST(CommandLine, HelpIsNoError) {
@@ -72,6 +98,8 @@ TEST(CommandLine, ShowRefusesTargetsAndStagesThatThereAreNot) {
   expect_error(run_stax({"show", "softmax", "--target", "cuda:sm_75", "--stage", "triton"}), 1,
                "there are: cpu, cuda:sm_80, cuda:sm_90, cuda:sm_100");
   expect_error(run_stax({"show", "softmax", "--target", "cuda:sm_90", "--stage", "cpp"}), 1,
+               "expected graph, loops, schedule, triton or plan");
+  expect_error(run_stax({"show", "softmax", "--target", "cuda:sm_90", "--stage", "kernels"}), 1,
                "expected graph, loops, schedule, triton or plan");
 }
 
@@ -265,6 +293,39 @@ TEST(CommandLine, BenchReportsTimes) {
   EXPECT_LE(report.at("min_ms").as_double(), report.at("median_ms").as_double());
 }
 
+/// In the unit that fits, for programs of nanoseconds, too.
+TEST(CommandLine, BenchPrintsTimesThatSaySomething) {
+  const ProcessResult result = run_stax({"bench", kModels + "/mlp.onnx", "--seconds", "0.01"});
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const char* time = "[0-9.]*[1-9][0-9.]* (ns|us|ms|s)";
+  EXPECT_THAT(result.output,
+              testing::ContainsRegex(std::string("^first call ") + time + "; then [0-9]+ calls?: median " +
+                                     time + ", fastest " + time + ", 90 % within " + time + "\n$"));
+}
+
+/// What is wrong with the machine is said once, and not of each call.
+TEST(CommandLine, VerifySaysOnceWhatTheMachineLacks) {
+  const auto with = [](const std::string& variable, const std::string& mode) {
+    return run_process(
+        {"/usr/bin/env", variable, STAX_TEST_PROGRAMS "/stax", "verify", kRecorded, "--mode", mode});
+  };
+  for (const char* mode : {"cuda", "cuda-dynamic"})
+    expect_error(with("STAX_CUDA_DRIVER=/no/such/driver", mode), 1, "/no/such/driver cannot be opened");
+  expect_error(with("STAX_PYTHON=/no/such/python", "interpret"), 1, "/no/such/python");
+  const TemporaryFolder folder(temporary_root(), "stax-cli-");
+  std::filesystem::create_directory(folder.path() + "/numpy");  // one in front of all others that has nothing
+  AtomicFile broken(folder.path() + "/numpy/__init__.py");
+  broken.write("raise ImportError('No module named numpy')\n");
+  broken.commit();
+  const ProcessResult result = run_process(
+      {"/usr/bin/env", "STAX_PYTHON=python3", "PYTHONPATH=" + folder.path(), "TMPDIR=" + folder.path(),
+       STAX_TEST_PROGRAMS "/stax", "verify", kRecorded, "--mode", "interpret"});
+  expect_error(result, 1, "lacks what it needs (No module named numpy); install it");
+  EXPECT_THAT(result.errors, Not(HasSubstr("Traceback")));
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    EXPECT_EQ(entry.path().filename(), "numpy");  // no folder is left behind
+}
+
 TEST(CommandLine, DoctorFindsACompiler) {
   const ProcessResult result = run_stax({"doctor"});
   EXPECT_EQ(result.exit_code, 0) << result.output;
@@ -330,14 +391,18 @@ TEST(CommandLine, CompilesTheExamplesForGpus) {
 }
 
 TEST(CommandLine, CompileRefusesWhatThereIsNot) {
-  expect_error(run_stax({"compile", "softmax", "--target", "cpu"}), 1, "cuda:sm_90");
-  expect_error(run_stax({"compile", "softmax", "--target", "cuda:sm_75"}), 1, "cuda:sm_90");
+  for (const char* target : {"cpu", "cuda", "cuda:sm_75", "cuda:sm_999", "cuda:sm_90x"})
+    expect_error(run_stax({"compile", "softmax", "--target", target}), 1,
+                 std::string("'") + target +
+                     "' is no GPU to compile for; there are: cuda:sm_80, cuda:sm_90, cuda:sm_100\n");
   expect_error(run_stax({"compile", "ex-9.9", "--target", "cuda:sm_90"}), 1, "ex-9.9");
   const ProcessResult result =
       run_process({"/usr/bin/env", "STAX_PYTHON=/no/such/python", STAX_TEST_PROGRAMS "/stax", "compile",
-                   "softmax", "--target", "cuda:sm_90"});
+                   "softmax", "ex-1.1", "--target", "cuda:sm_90"});
   EXPECT_EQ(result.exit_code, 1) << result.output;
-  EXPECT_THAT(result.output, AllOf(HasSubstr("1 failed"), HasSubstr("/no/such/python")));
+  EXPECT_THAT(result.output, AllOf(HasSubstr("2 kernels: 0 compiled, 0 from the cache, 2 failed"),
+                                   HasSubstr("/no/such/python"), HasSubstr("failed: as the one before\n")));
+  EXPECT_EQ(result.output.find("/no/such/python"), result.output.rfind("/no/such/python")) << result.output;
 }
 
 }  // namespace

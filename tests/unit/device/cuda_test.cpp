@@ -13,6 +13,8 @@
 #include "device/cuda_device.h"
 #include "device/target.h"
 #include "stax/error.h"
+#include "stax/factories.h"
+#include "stax/functions.h"
 #include "support/fake_cuda/fake_cuda.h"
 #include "support/file.h"
 
@@ -73,6 +75,20 @@ TEST(CudaDriverDeathTest, AMissingLibraryIsNamed) {
         std::exit(0);
       },
       testing::ExitedWithCode(0), "no CUDA: the driver's library /nowhere/libcuda.so.1 cannot be opened");
+}
+
+/// That alone: no warning that the CPU takes over, which it cannot.
+TEST(CudaDriverDeathTest, ATensorThereIsRefusedWithoutAWarning) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(
+      {
+        setenv("STAX_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
+        for (const auto& make :
+             {+[] { randn({4}, kCUDA); }, +[] { arange(3, kCUDA); }, +[] { zeros({2}, kCUDA); }})
+          fprintf(stderr, "%s\n", error_of(make).substr(0, 7).c_str());
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "^no CUDA\nno CUDA\nno CUDA\n$");
 }
 
 /// The first call of the driver for a context fails, later ones do not: that error, and what was started

@@ -52,5 +52,23 @@ TEST_F(Environment, UnknownWordsAreWarnedOf) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("names 'onetwo'; there are one, two"));
 }
 
+TEST_F(Environment, AWordIsOneOfThoseThatThereAre) {
+  constexpr std::string_view kOne[] = {"one"}, kTwo[] = {"one", "two"};
+  const auto word = [](const char* value, std::span<const std::string_view> known) {
+    setenv(kVariable, value, 1);
+    return environment_word(kVariable, known);
+  };
+  EXPECT_EQ(environment_word(kVariable, kTwo), std::nullopt);
+  EXPECT_EQ(word("", kTwo), std::nullopt);
+  EXPECT_EQ(word("two", kTwo), "two");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(word("two", kOne), std::nullopt);
+  EXPECT_EQ(word("two", kOne), std::nullopt);
+  EXPECT_EQ(word("one,two", kTwo), std::nullopt);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            std::string("stax: warning: ") + kVariable + " is 'two', which is left aside; expected one\n" +
+                "stax: warning: " + kVariable + " is 'one,two', which is left aside; expected one, two\n");
+}
+
 }  // namespace
 }  // namespace stax
