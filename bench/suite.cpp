@@ -13,6 +13,7 @@
 #include "compiler/pipeline.h"
 #include "stax/stax.h"
 #include "support/json.h"
+#include "support/plural.h"
 #include "support/process.h"
 
 namespace {
@@ -182,10 +183,10 @@ class Suite {
       const bench::Comparison c = bench::compare([&] { (void)compiled(last); }, run, {.rounds = 31});
       const double above = std::max(0.0, c.a - c.b), goal = 1e-6 + 15e-9 * (count > 4 ? count - 4.0 : 0.0);
       const size_t artifacts = compiled.artifacts().size();
-      table_.push_back({fmt::format("finding the last of {} artifacts, {} inputs", artifacts, count),
-                        bench::format_seconds(c.a), bench::format_seconds(c.b) + " its run",
-                        bench::format_seconds(above), "<= " + bench::format_seconds(goal), above,
-                        above <= goal && artifacts == 8});
+      table_.push_back(
+          {fmt::format("finding the last of {} artifacts, {}", artifacts, counted(count, "input")),
+           bench::format_seconds(c.a), bench::format_seconds(c.b) + " its run", bench::format_seconds(above),
+           "<= " + bench::format_seconds(goal), above, above <= goal && artifacts == 8});
       progress();
     }
   }

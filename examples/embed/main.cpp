@@ -26,6 +26,7 @@
 #include "stax/stax.h"
 #include "support/check.h"
 #include "support/json.h"
+#include "support/plural.h"
 
 namespace {
 
@@ -89,6 +90,16 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// The string that a line of JSON is.
+std::string string_of(std::string_view line) {
+  try {
+    return stax::Json::parse(line).as_string();
+  } catch (const stax::UserError& error) {
+    stax::throw_user_error(
+        fmt::format("{}; with --json a line of the input is a JSON string, \"in quotes\"", error.what()));
+  }
+}
+
 /// Tokenizer and compiled encoder.
 class Embedder {
  public:
@@ -99,8 +110,7 @@ class Embedder {
   Text read(std::string_view line, bool json) const {
     Text text;
     try {
-      text.ids = json ? tokenizer_.encode(stax::Json::parse(line).as_string(), kMaxTokens)
-                      : tokenizer_.encode(line, kMaxTokens);
+      text.ids = json ? tokenizer_.encode(string_of(line), kMaxTokens) : tokenizer_.encode(line, kMaxTokens);
     } catch (const stax::UserError& error) {
       text.error = error.what();
     }
@@ -260,10 +270,9 @@ int run(const Options& options) {
   const size_t bad = run_all(embedder, options.json);
   if (options.stats) {
     const Statistics& s = embedder.statistics();
-    fmt::print(stderr,
-               "{} texts, {} tokens and {} of padding in {} batches, {:.2f} s; artifacts: {}, compiled in "
-               "{:.2f} s\n",
-               s.texts, s.tokens, s.padding, s.batches, seconds_since(start), embedder.artifacts(),
+    fmt::print(stderr, "{}, {} and {} of padding in {}, {:.2f} s; artifacts: {}, compiled in {:.2f} s\n",
+               stax::counted(s.texts, "text"), stax::counted(s.tokens, "token"), s.padding,
+               stax::counted(s.batches, "batch", "batches"), seconds_since(start), embedder.artifacts(),
                s.compiling);
   }
   return bad > 0 ? 1 : 0;

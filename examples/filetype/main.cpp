@@ -1,9 +1,11 @@
 // Names the types of files with the file-type model of the `magika` Python package, run by Stax.
 //
-//   filetype [--json] [--model DIR] [FILE...]
+//   filetype [--json] [--model DIR] FILE...
+//   filetype [--json] [--model DIR] --repository
 //
-// Without files: those of the repository that the program is started in. The model's folder is found in the
-// repository's Python environment, unless it is given.
+// The second form takes the files of the repository that the program is started in. The model's folder is
+// found in the repository's Python environment, unless it is given. The exit status is 1 where a file could
+// not be read.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -21,6 +23,7 @@
 #include "stax/stax.h"
 #include "support/check.h"
 #include "support/json.h"
+#include "support/plural.h"
 #include "support/process.h"
 
 namespace {
@@ -30,11 +33,13 @@ namespace fs = std::filesystem;
 struct Options {
   bool json = false;
   bool help = false;
+  bool repository = false;
   std::string model;
   std::vector<std::string> files;
 };
 
-constexpr std::string_view kUsage = "usage: filetype [--json] [--model DIR] [FILE...]";
+constexpr std::string_view kUsage =
+    "usage: filetype [--json] [--model DIR] FILE..., or --repository for the files of the one around";
 
 Options parse(int argc, char** argv) {
   Options options;
@@ -47,6 +52,8 @@ Options parse(int argc, char** argv) {
       only_files = true;
     } else if (argument == "--json") {
       options.json = true;
+    } else if (argument == "--repository") {
+      options.repository = true;
     } else if (argument == "--help") {
       options.help = true;
     } else if (argument == "--model") {
@@ -56,6 +63,9 @@ Options parse(int argc, char** argv) {
       stax::throw_user_error(fmt::format("there is no option '{}'; {}", argument, kUsage));
     }
   }
+  STAX_CHECK(options.help || options.repository || !options.files.empty(),
+             "there are no files to name the types of; {}", kUsage);
+  STAX_CHECK(!options.repository || options.files.empty(), "files are given beside --repository; {}", kUsage);
   return options;
 }
 
@@ -73,7 +83,7 @@ std::string find_model() {
 }
 
 /// The files of the repository, or of the folder where there is none.
-std::vector<std::string> default_files() {
+std::vector<std::string> repository_files() {
   std::vector<std::string> files;
   try {
     const auto listing = stax::run_process({"/usr/bin/git", "ls-files", "-z"}, {.output_limit = 1 << 24});
@@ -187,17 +197,19 @@ void print_lines(const std::vector<std::string>& paths, const std::vector<filety
 
 int run(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<std::string> paths = options.files.empty() ? default_files() : options.files;
+  const std::vector<std::string> paths = options.repository ? repository_files() : options.files;
   Classifier classifier(options.model.empty() ? find_model() : options.model);
   const std::vector<filetype::Verdict> verdicts = classifier.classify(paths);
+  const bool bad = std::any_of(verdicts.begin(), verdicts.end(),
+                               [](const filetype::Verdict& verdict) { return !verdict.error.empty(); });
   if (options.json) {
     print_json(paths, verdicts);
-    return 0;
+  } else {
+    print_lines(paths, verdicts);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    fmt::print("{} in {:.2f} s\n", stax::counted(paths.size(), "file"), seconds.count());
   }
-  print_lines(paths, verdicts);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  fmt::print("{} files in {:.2f} s\n", paths.size(), seconds.count());
-  return 0;
+  return bad ? 1 : 0;
 }
 
 }  // namespace

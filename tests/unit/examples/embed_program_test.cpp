@@ -118,6 +118,7 @@ TEST_F(EmbedProgram, NamesLinesThatAreNoTexts) {
   for (size_t i = 1; i < 6; ++i) EXPECT_NE(out[i].find("error"), nullptr) << out[i].dump();
   expect_vector(out[6], 1, 1);
   EXPECT_THAT(result.errors, HasSubstr("embed: line 3: JSON: expected a string, got integer"));
+  EXPECT_THAT(result.errors, HasSubstr("with --json a line of the input is a JSON string"));
 }
 
 TEST_F(EmbedProgram, ComparesPlainLinesWithTheFirst) {

@@ -49,6 +49,9 @@ class FiletypeProgram : public ::testing::Test {
 };
 
 TEST_F(FiletypeProgram, RefusesWrongUsage) {
+  expect_error({}, "there are no files to name the types of; usage: filetype");
+  expect_error({"--json", "--model", model()}, "there are no files");
+  expect_error({"--repository", "--model", model(), "x"}, "beside --repository");
   expect_error({"--frobnicate"}, "--frobnicate");
   expect_error({"--model"}, "--model takes a folder");
   expect_error({"--model", "/no/such/model", "x"}, "/no/such/model/config.min.json");
@@ -84,7 +87,7 @@ TEST_F(FiletypeProgram, NamesWhatIsNoOrdinaryFile) {
   std::vector<std::string> words = {"--json", "--model", model()};
   for (const auto& [name, label] : expected) words.push_back(name);
   const stax::ProcessResult result = run(words);
-  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  ASSERT_EQ(result.exit_code, 1) << result.errors;  // some are not found
   const stax::Json list = stax::Json::parse(result.output);
   ASSERT_EQ(list.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -94,6 +97,15 @@ TEST_F(FiletypeProgram, NamesWhatIsNoOrdinaryFile) {
         entry.find("label") ? entry.at("label").as_string() : entry.at("error").as_string();
     EXPECT_EQ(found, expected[i].second) << expected[i].first;
   }
+}
+
+TEST_F(FiletypeProgram, TellsByItsStatusWhetherAllFilesWereRead) {
+  const stax::ProcessResult all = run({"--model", model(), file("short", "ab")});
+  EXPECT_EQ(all.exit_code, 0) << all.errors;
+  EXPECT_THAT(all.output, HasSubstr("\n1 file in "));
+  const stax::ProcessResult some = run({"--model", model(), path("short"), path("none")});
+  EXPECT_EQ(some.exit_code, 1) << some.errors;
+  EXPECT_THAT(some.output, HasSubstr("\n2 files in "));
 }
 
 TEST_F(FiletypeProgram, WritesJsonForNamesThatAreNoText) {
