@@ -15,9 +15,11 @@ import tempfile
 import time
 from pathlib import Path
 
-import magika
-import numpy as np
-import onnxruntime as ort
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before the import, which would leave files in the home folder
+
+import magika  # noqa: E402
+import numpy as np  # noqa: E402
+import onnxruntime as ort  # noqa: E402
 
 BATCHES = (1, 64)
 

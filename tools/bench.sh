@@ -9,7 +9,7 @@ for program in "$1"/bin/bench_*; do
   "$program"
 done
 printf '\n=== peers\n'
-if .venv/bin/python -c 'import magika, numpy, onnxruntime' 2>/dev/null; then
+if ORT_DISABLE_TELEMETRY=1 .venv/bin/python -c 'import magika, numpy, onnxruntime' 2>/dev/null; then
   .venv/bin/python bench/peers.py "$1/bin/stax"
 else
   echo "bench: .venv has no onnxruntime or no magika (make setup installs them): the model is not compared"

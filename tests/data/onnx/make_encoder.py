@@ -1,12 +1,15 @@
 """Writes encoder.onnx, a small transformer encoder as exporters write one: what its shapes are, its nodes compute. Next to it,
 encoder_results.npz holds what ONNX Runtime gives for it at several sizes."""
 
+import os
 from pathlib import Path
 
-import numpy as np
-import onnx
-import onnxruntime
-from onnx import TensorProto, helper, numpy_helper
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before the import, which would leave files in the home folder
+
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import onnxruntime  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 HERE = Path(__file__).parent
 HIDDEN, HEADS, WORDS, LONGEST = 8, 2, 12, 32

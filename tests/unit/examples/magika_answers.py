@@ -9,6 +9,8 @@ import os
 import sys
 from pathlib import Path
 
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before the import, which would leave files in the home folder
+
 try:
     import magika
     from magika import Magika, PredictionMode
