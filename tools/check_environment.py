@@ -1,4 +1,4 @@
-"""Checks that docs/environment.md has a row for each variable STAX_... that the sources read, and for no other.
+"""Checks that docs/environment.md has a row for each variable STAX_... or FAKE_CUDA_... that the sources read, and for no other.
 
 A variable is read where a C++ or Python file has its name as a string, or a shell script or the Makefile has it after a
 dollar sign.
@@ -13,13 +13,14 @@ DOCUMENT = "docs/environment.md"
 FOLDERS = {"src", "python", "tests", "bench", "examples", "tools"}
 # From one process of Stax to another, of no use to anybody else; and macros of generated C++.
 EXCEPTIONS = {"STAX_WORKER_FOLDER", "STAX_WORKER_TEST", "STAX_INLINE", "STAX_NOINLINE"}
-IN_STRING = re.compile(r"""["'](STAX_[A-Z0-9_]+)["'=]""")
-IN_SHELL = re.compile(r"\$\{?(STAX_[A-Z0-9_]+)")
-ROW = re.compile(r"^\|((?: ?`STAX_[A-Z0-9_]+`,?)+) \|", re.MULTILINE)
+NAME = r"(?:STAX|FAKE_CUDA)_[A-Z0-9_]+"
+IN_STRING = re.compile(rf"""["']({NAME})["'=]""")
+IN_SHELL = re.compile(rf"\$\{{?({NAME})")
+ROW = re.compile(rf"^\|((?: ?`{NAME}`,?)+) \|", re.MULTILINE)
 
 
 def documented(text):
-    return {name for row in ROW.findall(text) for name in re.findall(r"STAX_[A-Z0-9_]+", row)}
+    return {name for row in ROW.findall(text) for name in re.findall(NAME, row)}
 
 
 def read_in(path, text):

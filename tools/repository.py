@@ -34,5 +34,5 @@ def report(check, problems):
     """Prints the problems; the exit status of the program."""
     for problem in problems:
         print(problem, file=sys.stderr)
-    print(f"{check}: {len(problems)} problems" if problems else f"{check}: fine")
+    print(f"{check}: {len(problems)} problem{'s' if len(problems) > 1 else ''}" if problems else f"{check}: fine")
     return 1 if problems else 0

@@ -113,11 +113,11 @@ struct TritonInterpreter::State {
     }
     if (worker && worker->alive()) return;
     worker.reset();
+    const std::string python = find_python();
+    std::vector<std::string> environment = python_environment(python_package_folder());
     remove_abandoned_folders(temporary_root(), kFolderPrefix);
     folder = std::make_unique<TemporaryFolder>(temporary_root(), kFolderPrefix);
-    std::vector<std::string> environment = python_environment(python_package_folder());
     environment.insert(environment.end(), {"TRITON_INTERPRET=1", "STAX_WORKER_FOLDER=" + folder->path()});
-    const std::string python = find_python();
     worker = std::make_unique<WorkerProcess>(
         std::vector<std::string>{python, "-m", "stax_triton.interpret_worker"}, environment);
     const Json hello = Json::parse(ask(R"({"hello": true})", kStartLimit), {.what = "the worker's answer"});
@@ -126,8 +126,7 @@ struct TritonInterpreter::State {
       folder.reset();
       throw_runtime_error(
           fmt::format("Triton's interpreter: {} lacks what it needs ({}); install it ({} -m pip install "
-                      "triton==3.6.0 numpy), "
-                      "or set STAX_PYTHON to the path of a Python that has Triton and NumPy",
+                      "triton==3.6.0 numpy), or set STAX_PYTHON to the path of a Python that has both",
                       python, missing->as_string(), python));
     }
   }

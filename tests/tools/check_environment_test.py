@@ -30,6 +30,11 @@ class CheckEnvironment(unittest.TestCase):
         ):
             self.assertEqual(self.problems(text, path), [f"{path}:1: STAX_FOUR has no row in docs/environment.md"])
 
+    def test_knows_those_of_the_tests_driver(self):
+        problems = ["src/upper/a.cpp:1: FAKE_CUDA_FIVE has no row in docs/environment.md"]
+        self.assertEqual(self.problems('std::getenv("FAKE_CUDA_FIVE")'), problems)
+        self.assertEqual(self.problems('std::getenv("FAKE_CUDA_FIVE")', document=ROWS + "| `FAKE_CUDA_FIVE` | 5 |\n"), [])
+
     def test_refuses_rows_that_nothing_reads(self):
         stale = ROWS + "| `STAX_FOUR` | four |\n"
         self.assertEqual(self.problems("", document=stale), ["docs/environment.md:1: nothing reads STAX_FOUR"])
