@@ -128,6 +128,8 @@ TensorView view_of(const Operand& o, std::span<void* const> buffers, const Value
   TensorView view;
   view.dtype = o.dtype;
   view.data = static_cast<std::byte*>(buffers[o.buffer]) + evaluate(o.offset, value_of) * itemsize(o.dtype);
+  view.sizes.reserve(o.sizes.size());
+  view.strides.reserve(o.strides.size());
   for (Expr e : o.sizes) view.sizes.push_back(evaluate(e, value_of));
   for (Expr e : o.strides) view.strides.push_back(evaluate(e, value_of));
   return view;
@@ -135,6 +137,7 @@ TensorView view_of(const Operand& o, std::span<void* const> buffers, const Value
 
 void run_external(const Node& node, std::span<void* const> buffers, const ValueOf& value_of) {
   std::vector<Argument<TensorView>> arguments;
+  arguments.reserve(node.arguments.size());
   for (const auto& a : node.arguments) {
     auto converted =
         map_tensors<TensorView>(a, [&](const Operand& o) { return view_of(o, buffers, value_of); });
@@ -146,6 +149,7 @@ void run_external(const Node& node, std::span<void* const> buffers, const ValueO
     arguments.push_back(std::move(converted));
   }
   std::vector<TensorView> results;
+  results.reserve(node.results.size());
   for (const Operand& r : node.results) results.push_back(view_of(r, buffers, value_of));
   kernels::find_external(node.function)(arguments, results);
 }

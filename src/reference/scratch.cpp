@@ -4,6 +4,7 @@
 
 #include "reference/node_runner.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::reference {
 
@@ -62,9 +63,9 @@ Scratch::Scratch(int64_t bytes) {
   bytes_ = (bytes + 4095) / 4096 * 4096;
   data_ = static_cast<std::byte*>(std::aligned_alloc(64, static_cast<size_t>(bytes_)));
   STAX_RUNTIME_CHECK(data_ != nullptr,
-                     "[reference] expected {} bytes for intermediates, got none; free memory or use smaller "
+                     "[reference] expected {} for intermediates, got none; free memory or use smaller "
                      "inputs",
-                     bytes_);
+                     counted(bytes_, "byte"));
 }
 
 Scratch::~Scratch() {

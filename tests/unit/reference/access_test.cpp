@@ -7,10 +7,23 @@
 
 #include "device/cpu_info.h"
 #include "stax/error.h"
+#include "stax/factories.h"
+#include "stax/functions.h"
+#include "support/heap_counter.h"
 #include "unit/reference/run_text.h"
 
 namespace stax::reference {
 namespace {
+
+/// The lists of one call are made at their length at once.
+TEST(Access, AProductTakesLittleOfTheHeap) {
+  const Tensor a = ones({4, 8}), b = ones({8, 4});
+  const Tensor first = a.matmul(b);  // made ready
+  const int64_t before = heap_allocations();
+  const Tensor second = a.matmul(b);
+  EXPECT_LE(heap_allocations() - before, 14);
+  EXPECT_EQ(second[3][3].item<float>(), 8);
+}
 
 std::vector<float> ramp(size_t n) {
   std::vector<float> out;
