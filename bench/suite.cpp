@@ -184,7 +184,7 @@ class Suite {
       const double above = std::max(0.0, c.a - c.b), goal = 1e-6 + 15e-9 * (count > 4 ? count - 4.0 : 0.0);
       const size_t artifacts = compiled.artifacts().size();
       table_.push_back(
-          {fmt::format("finding the last of {} artifacts, {}", artifacts, counted(count, "input")),
+          {fmt::format("finding the last of {} artifacts, {}", artifacts, stax::counted(count, "input")),
            bench::format_seconds(c.a), bench::format_seconds(c.b) + " its run", bench::format_seconds(above),
            "<= " + bench::format_seconds(goal), above, above <= goal && artifacts == 8});
       progress();

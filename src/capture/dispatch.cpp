@@ -9,6 +9,7 @@
 #include "ops/table.h"
 #include "support/call_stack.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "tensor/tensor_impl.h"
 
 namespace stax {
@@ -123,7 +124,9 @@ decltype(auto) placed(F&& f) {
   } catch (const PlacedError&) {
     throw;
   } catch (const UserError& error) {
-    throw PlacedError(error.what(), CallStack::take());
+    std::string message = error.what();
+    if (the_trace != nullptr) message = the_trace->with_values(std::move(message));
+    throw PlacedError(message, CallStack::take());
   }
 }
 
@@ -281,8 +284,8 @@ Tensor dispatch_in_place(const graph::Op& op, Arguments arguments, std::string_v
 std::vector<Tensor> dispatch_out(const graph::Op& op, Arguments arguments, const std::vector<Tensor>& out) {
   const std::string& name = op.schema.name;
   const std::vector<Tensor> results = dispatch(op, std::move(arguments));
-  STAX_CHECK(results.size() == out.size(), "{}: {} results, but {} tensors as out", name, results.size(),
-             out.size());
+  STAX_CHECK(results.size() == out.size(), "{}: {}, but {} as out", name, counted(results.size(), "result"),
+             counted(out.size(), "tensor"));
   for (size_t k = 0; k < out.size(); ++k) {
     STAX_CHECK(out[k].defined(), "{}: an undefined tensor is given as out", name);
     const DType from = results[k].dtype(), to = out[k].dtype();
@@ -304,7 +307,7 @@ void write(const Tensor& self, const Tensor& source, std::string_view name) {
     Tensor value = source;
     if (value.dtype() != self.dtype()) value = call_row("to.dtype", {value, self.dtype()});
     if (!(value.sizes() == self.sizes())) value = call_row("expand", {value, to_exprs(self.sizes())});
-    the_trace->write(self, value);
+    the_trace->write(self, value, name);
   });
 }
 

@@ -25,8 +25,8 @@ class Trace : public SymbolicContext {
   /// order, defaults filled in; tensors among them may be concrete (the trace lifts them).
   virtual std::vector<Tensor> call(const graph::Op& op, Arguments arguments) = 0;
   /// The write of `source` (already of the dtype and shape of `self`, maybe expanded) into `self`, which may
-  /// be traced or a concrete tensor that the traced function captured.
-  virtual void write(const Tensor& self, const Tensor& source) = 0;
+  /// be traced or a concrete tensor that the traced function captured. `name` is the call's, for errors.
+  virtual void write(const Tensor& self, const Tensor& source, std::string_view name) = 0;
   /// The gradients of `output`, a traced tensor of one element, with respect to `inputs`.
   virtual std::vector<Tensor> gradients(const Tensor& output, const std::vector<Tensor>& inputs) = 0;
   /// The number behind a symbolic Scalar that an operator needs as a number.
@@ -35,6 +35,9 @@ class Trace : public SymbolicContext {
   /// Where results of operators without tensors among their arguments lie, from here on.
   virtual void set_device(Device /*device*/) {}
   virtual Device device() const { return kCPU; }
+
+  /// What an error says, and the values in this call of the size symbols that it names.
+  virtual std::string with_values(std::string message) const { return message; }
 
   /// A traced tensor that the function computes of numbers alone, on another device: the same computed there.
   /// Nothing for other tensors.

@@ -54,7 +54,8 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   Scalar number(const Scalar& value, int32_t position);
 
   std::vector<Tensor> call(const graph::Op& op, Arguments arguments) override;
-  void write(const Tensor& self, const Tensor& source) override;
+  void write(const Tensor& self, const Tensor& source, std::string_view name) override;
+  std::string with_values(std::string message) const override;
   std::vector<Tensor> gradients(const Tensor& output, const std::vector<Tensor>& inputs) override;
   Argument<Tensor> scalar_argument(const Scalar& value) override;
   int64_t fix(Expr value) override;
@@ -112,7 +113,7 @@ class FunctionalTrace final : public Trace, public std::enable_shared_from_this<
   StoragePtr flatten(std::vector<StoragePtr> roots, int64_t low, int64_t high);
   void rebase(TracedStorage& from, const StoragePtr& to);
   Tensor as_strided(const Arguments& arguments);
-  void write_traced(const Tensor& self, const Tensor& source);
+  void write_traced(const Tensor& self, const Tensor& source, std::string_view name);
   void note_write(TracedStorage& storage, const TracedImpl& target, graph::Var source);
   std::vector<graph::VarArg> prepare(const graph::Op& op, const Arguments& arguments,
                                      std::vector<Tensor>& keep);

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "support/check.h"
+#include "support/plural.h"
 #include "tensor/sym_int.h"
 #include "tensor/tensor_impl.h"
 
@@ -53,8 +54,8 @@ class Maker {
     for (const auto& [key, dim] : options_.shapes[k]) {
       const int64_t d = key < 0 ? key + tensor.dim() : key;
       STAX_CHECK(d >= 0 && d < tensor.dim(),
-                 "dynamic_shapes: dimension {} of tensor {} is declared ({}), the tensor has {} dimensions",
-                 key, k, declaration(dim), tensor.dim());
+                 "dynamic_shapes: dimension {} of tensor {} is declared ({}), the tensor has {}", key, k,
+                 declaration(dim), counted(tensor.dim(), "dimension"));
       dims[static_cast<size_t>(d)] = &dim;
     }
     return dims;
@@ -213,8 +214,8 @@ std::vector<Expr> numbers(const SizeList& list) {
 InputSymbols make_symbols(ShapeEnv& env, std::span<const Tensor* const> tensors,
                           std::span<const int64_t> integers, const SymbolOptions& options) {
   STAX_CHECK(options.shapes.size() <= tensors.size(),
-             "dynamic_shapes: declarations for {} tensors, but the arguments have {}", options.shapes.size(),
-             tensors.size());
+             "dynamic_shapes: declarations for {}, but the arguments have {}",
+             counted(options.shapes.size(), "tensor"), tensors.size());
   if (options.record_decisions) env.record_decisions();
   InputSymbols out;
   Maker maker(env, options, out);

@@ -113,7 +113,8 @@ Tensor& Tensor::copy_(const Tensor& source, bool) const {
 Tensor& Tensor::fill_(const Scalar& value) const {
   if (capture::current_trace() != nullptr || value.traced()) {
     static const graph::Op& full = row("full");
-    return copy_(Call(full, 3).add(IntList()).add(value).add(options()).one());
+    capture::write(*this, Call(full, 3).add(IntList()).add(value).add(options()).one(), "fill_");
+    return const_cast<Tensor&>(*this);
   }
   StridedImpl& target = strided(*this);
   STAX_CHECK(target.storage()->writable(), "fill_: the tensor was handed over as read-only; clone it first");

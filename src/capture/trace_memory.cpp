@@ -5,6 +5,7 @@
 #include "capture/functional_trace.h"
 #include "ops/table.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "tensor/element.h"
 
 namespace stax::capture {
@@ -256,16 +257,16 @@ Tensor FunctionalTrace::as_strided(const Arguments& arguments) {
              "as_strided: a view as another dtype cannot be viewed again by strides while tracing");
   const std::vector<Expr>& sizes = arguments[1].integers();
   const std::vector<Expr>& strides = arguments[2].integers();
-  STAX_CHECK(sizes.size() == strides.size(), "as_strided: {} sizes but {} strides", sizes.size(),
-             strides.size());
+  STAX_CHECK(sizes.size() == strides.size(), "as_strided: {} but {}", counted(sizes.size(), "size"),
+             counted(strides.size(), "stride"));
   const int64_t offset =
       env_->specialize(arguments[3].is_none() ? to_expr(self.offset()) : arguments[3].integer());
   const auto [low, high] = reach(fix(sizes), fix(strides), offset);
   const auto [base_low, base_high] = reach_of(self.storage->meta, self.storage->start);
   const int64_t capacity = self.storage->exists() ? self.storage->capacity : base_high;
   STAX_CHECK(low == high || (low >= 0 && high <= capacity),
-             "a view of elements {} to {} reaches outside its storage of {} elements", low, high - 1,
-             capacity);
+             "a view of elements {} to {} reaches outside its storage of {}", low, high - 1,
+             counted(capacity, "element"));
   if (!self.storage->flat || low < base_low || high > base_high) {
     flatten({self.storage}, std::min(low, base_low), std::max(high, base_high));
   }

@@ -1,12 +1,50 @@
 // What a traced program asks about sizes, and what it looks at: guards come of it.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
 #include "capture/functional_trace.h"
 #include "support/check.h"
 
 namespace stax::capture {
 
 using graph::TensorMeta;
+
+namespace {
+
+/// The size symbols that a text names as words of their own, in order.
+std::vector<Symbol> symbols_in(std::string_view text) {
+  std::vector<Symbol> out;
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  for (size_t at = 0; at < text.size();) {
+    if (!is_word(text[at])) {
+      ++at;
+      continue;
+    }
+    const size_t begin = at;
+    while (at < text.size() && is_word(text[at])) ++at;
+    int32_t number = 0;
+    const char *first = text.data() + begin + 1, *last = text.data() + at;
+    const auto [end, error] = std::from_chars(first, last, number);
+    if (text[begin] != 's' || first == last || end != last || error != std::errc()) continue;
+    const Symbol symbol{SymbolKind::size, number};
+    if (std::ranges::find(out, symbol) == out.end()) out.push_back(symbol);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string FunctionalTrace::with_values(std::string message) const {
+  std::string values;
+  for (const Symbol symbol : symbols_in(message)) {
+    if (const auto hint = env_->hint(symbol))
+      values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", symbol.str(), *hint);
+  }
+  return values.empty() ? message : fmt::format("{} (in this call {})", message, values);
+}
 
 int64_t FunctionalTrace::fix(Expr value) {
   if (!running()) return settled(value);

@@ -41,20 +41,20 @@ bool overlaps_itself(ShapeEnv& env, const TensorMeta& meta) {
 
 }  // namespace
 
-void FunctionalTrace::write(const Tensor& self, const Tensor& source) {
+void FunctionalTrace::write(const Tensor& self, const Tensor& source, std::string_view name) {
   check_running();
   builder_.set_where(CallStack::take());
   env_->set_asker("an in-place write");
   try {
-    return write_traced(self, source);
+    return write_traced(self, source, name);
   } catch (const UndeterminedError&) {
     if (options_.refuse_reads) throw;
   }
   read({}, "a write that depends on a size that only data determines");
-  capture::write(self, source, "write");
+  capture::write(self, source, name);
 }
 
-void FunctionalTrace::write_traced(const Tensor& self, const Tensor& source) {
+void FunctionalTrace::write_traced(const Tensor& self, const Tensor& source, std::string_view name) {
   Tensor self_holder, source_holder;
   TracedImpl& target = traced(self, self_holder);
   TracedImpl& from = traced(source, source_holder);
@@ -62,11 +62,13 @@ void FunctionalTrace::write_traced(const Tensor& self, const Tensor& source) {
   const StoragePtr storage = target.storage;
   if (storage->exists()) {
     STAX_CHECK(strided(storage->memory).storage()->writable(),
-               "write: the tensor was handed over as read-only; clone it first");
+               "{}: the tensor was handed over as read-only; clone it first", name);
   }
-  STAX_CHECK(!overlaps_itself(*env_, value(target).meta()),
-             "write: several elements of the tensor that is written lie at one place (it was expanded); "
-             "clone it first");
+  STAX_CHECK(
+      !overlaps_itself(*env_, value(target).meta()),
+      "{}: several elements of the tensor that is written lie at one place (it was expanded); clone it "
+      "first",
+      name);
   std::vector<Var> before = {storage->base};
   for (size_t k = 0; k + 1 < target.steps.size(); ++k) {
     before.push_back(replay(*storage, std::span(target.steps).first(k + 1)));
@@ -76,7 +78,7 @@ void FunctionalTrace::write_traced(const Tensor& self, const Tensor& source) {
     // A part of an expanded tensor, itself without overlap: there is no view to go back through, only memory.
     const TensorMeta meta = target.value.meta();
     const int64_t offset = env_->specialize(to_expr(target.offset()));
-    return write_traced(as_strided({self_holder, meta.sizes, meta.strides, offset}), source_holder);
+    return write_traced(as_strided({self_holder, meta.sizes, meta.strides, offset}), source_holder, name);
   }
   Var written = value(from);
   // Writes may come from another device: whatever a program computes lies on its own.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "capture/functional_trace.h"
+#include "support/call_stack.h"
 #include "support/check.h"
 #include "tensor/sym_int.h"
 
@@ -124,7 +125,15 @@ TraceOutcome trace(const Leaves& leaves, FunctionCall& call, const CompileOption
     numbers.push_back(trace->number(*number, static_cast<int32_t>(numbers.size())));
   }
   for (const Expr e : symbols.integers) integers.push_back(to_sym_int(e));
-  call.run(tensors, numbers, integers);
+  try {
+    call.run(tensors, numbers, integers);
+  } catch (const PlacedError&) {  // says all already
+    throw;
+  } catch (const UserError& error) {
+    const std::string message = error.what(), more = trace->with_values(message);
+    if (more == message) throw;
+    throw UserError(more);
+  }
   ResultLeaves result;
   call.leaves(result.tensors, result.numbers, result.integers);
   TraceOutcome outcome;

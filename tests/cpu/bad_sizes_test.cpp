@@ -65,13 +65,33 @@ TEST(BadSizes, ThatShareANameAndDiffer) {
   EXPECT_EQ(T(derived(zeros({3, 7}))).size(1), 7);
 }
 
+/// Symbols say nothing to who did not choose them.
+TEST(BadSizes, HaveTheirValuesInErrorsOfTracing) {
+  const auto f = compile(
+      [](const Tensor& x, const Tensor& y) {
+        return x.reshape({-1, 3}) + y;
+      },
+      {.dynamic = true});
+  EXPECT_THAT(error_of([&] {
+                f(zeros({4, 3}), zeros({5, 3}));
+              }),
+              HasSubstr("(in this call s2 = 5, s0 = 4, s1 = 3)"));
+  const auto g = compile([](const Tensor& x) { return x.view({5, -1}); }, {.dynamic = true});
+  EXPECT_THAT(error_of([&] { g(zeros({7})); }), AllOf(HasSubstr("view"), HasSubstr("(in this call s0 = 7)")));
+  // Without symbols there is nothing to add.
+  EXPECT_THAT(error_of([&] { compile([](const Tensor& x) {
+                               return x.view({5, -1});
+                             })(zeros({7})); }),
+              testing::Not(HasSubstr("in this call")));
+}
+
 TEST(BadSizes, OfAnotherRank) {
   const auto n = Dim("n", {.min = 2, .max = 8});
   const auto f = compile(twice, {.dynamic = true, .dynamic_shapes = {{{1, n}}}});
   f(zeros({2, 3}));
   EXPECT_THAT(error_of([&] { f(zeros({3})); }),
               AllOf(HasSubstr("dimension 1 of tensor 0"), HasSubstr("n within [2, 8]"),
-                    HasSubstr("has 1 dimensions")));
+                    HasSubstr("has 1 dimension")));
   const auto e = export_program(twice, std::tuple{zeros({3, 4})}, {{{1, n}}}, {.names = {"x"}});
   EXPECT_THAT(error_of([&] { e(zeros({3})); }), AllOf(HasSubstr("x"), HasSubstr("rank 2, got rank 1")));
   // Without a declaration, another rank is another artifact.

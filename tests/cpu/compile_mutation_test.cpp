@@ -37,6 +37,26 @@ TEST(Mutation, ShiftsRowsInPlace) {  // C075
   }
 }
 
+TEST(Mutation, ErrorsNameTheCallAsInEagerMode) {
+  const auto error_of_update = [](const auto& update) -> std::string {
+    try {
+      update(zeros({1}).expand({3}));
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const auto expect_both = [&](const auto& update, const std::string& name) {
+    const std::string words = name + ": several elements of the tensor that is written lie at one place";
+    EXPECT_EQ(error_of_update(update).find(words), 0u) << error_of_update(update);
+    EXPECT_EQ(error_of_update(compile(update)).find(words), 0u) << error_of_update(compile(update));
+  };
+  expect_both([](const T& x) { x.add_(1); }, "add_");
+  expect_both([](const T& x) { x.copy_(ones({3})); }, "copy_");
+  expect_both([](const T& x) { x.fill_(2); }, "fill_");
+  expect_both([](const T& x) { x.zero_(); }, "fill_");
+}
+
 TEST(Mutation, SeesInputsThatBeginToOverlap) {  // C077
   const auto f = compile(
       [](const T& x, const T& y) {

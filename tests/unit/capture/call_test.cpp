@@ -114,7 +114,7 @@ struct RecordingTrace final : capture::Trace {
     capture::TraceScope suspend(nullptr);
     return capture::dispatch(op, std::move(arguments));
   }
-  void write(const Tensor& self, const Tensor& source) override {
+  void write(const Tensor& self, const Tensor& source, std::string_view) override {
     names.push_back("write");
     capture::TraceScope suspend(nullptr);
     capture::write(self, source, "copy_");
