@@ -8,6 +8,7 @@
 #include "support/check.h"
 #include "support/file.h"
 #include "support/hash.h"
+#include "support/plural.h"
 
 namespace stax {
 
@@ -31,7 +32,8 @@ std::shared_ptr<const detail::ExportedState> state_of(const std::string& file, c
   const size_t common = std::min(bytes.size(), kExportMagic.size());
   STAX_CHECK(common > 0 && bytes.substr(0, common) == kExportMagic.substr(0, common),
              "{}: is no exported program", path);
-  STAX_CHECK(bytes.size() >= kExportHeader, "{}: is incomplete, it ends after {} bytes", path, bytes.size());
+  STAX_CHECK(bytes.size() >= kExportHeader, "{}: is incomplete, it ends after {}", path,
+             counted(bytes.size(), "byte"));
   const uint64_t version = number_at(bytes, 8, 4);
   STAX_CHECK(version <= kExportVersion,
              "{}: was written by a newer Stax (format {}, this one reads up to {})", path, version,
@@ -41,7 +43,8 @@ std::shared_ptr<const detail::ExportedState> state_of(const std::string& file, c
                  rest = bytes.size() - kExportHeader;
   STAX_CHECK(text <= rest && data <= rest - text, "{}: is incomplete, {} bytes are missing", path,
              text > rest ? text - rest : data - (rest - text));
-  STAX_CHECK(text + data == rest, "{}: is damaged, {} bytes follow after its end", path, rest - text - data);
+  STAX_CHECK(text + data == rest, "{}: is damaged, it goes on for {} after its end", path,
+             counted(rest - text - data, "byte"));
   std::string summed(bytes.substr(0, kExportChecksumAt));
   summed += bytes.substr(kExportHeader);
   const auto sum = sha256(summed);

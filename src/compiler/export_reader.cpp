@@ -7,6 +7,7 @@
 #include "loops/parse_expr.h"
 #include "ops/table.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::compiler {
 
@@ -72,8 +73,8 @@ class Reader {
                  exprs(json.at("sizes")),
                  exprs(json.at("strides")),
                  expr(json.at("offset"))};
-    STAX_CHECK(m.sizes.size() == m.strides.size(), "a tensor has {} sizes and {} strides", m.sizes.size(),
-               m.strides.size());
+    STAX_CHECK(m.sizes.size() == m.strides.size(), "a tensor has {} and {}", counted(m.sizes.size(), "size"),
+               counted(m.strides.size(), "stride"));
     return m;
   }
   static Interval interval(const Json& json) {
@@ -94,7 +95,7 @@ class Reader {
     throw_user_error(fmt::format("there is no relation '{}'", json.at("is").as_string()));
   }
   Value value(const Json& json) const {
-    STAX_CHECK(json.size() == 2, "a value has {} parts", json.size());
+    STAX_CHECK(json.size() == 2, "a value has {}", counted(json.size(), "part"));
     const int32_t node = index_of(json.at(0), captured_.graph.nodes.size(), 0, "node");
     const size_t results = captured_.graph.nodes[static_cast<size_t>(node)].results.size();
     return {node, index_of(json.at(1), results, 0, "result")};
@@ -188,8 +189,8 @@ class Reader {
       input.start = i.at("start").as_int();
     }
     for (const Json& n : items("nodes")) captured_.graph.nodes.push_back(node(n));
-    STAX_CHECK(captured_.graph.inputs.size() == captured_.inputs.size(), "{} inputs where {} were announced",
-               captured_.graph.inputs.size(), captured_.inputs.size());
+    STAX_CHECK(captured_.graph.inputs.size() == captured_.inputs.size(), "{} where {} were announced",
+               counted(captured_.graph.inputs.size(), "input"), captured_.inputs.size());
     for (const Json& o : items("outputs")) {
       captured_.graph.outputs.push_back(
           {value(o.at("value")), index_of(o.at("alias"), captured_.inputs.size(), -1, "input")});
@@ -227,8 +228,8 @@ class Reader {
                json.at("op").as_string());
     const std::vector<graph::Param>& params = n.op->schema.params;
     const Json::Array& args = json.at("args").as_array();
-    STAX_CHECK(args.size() == params.size(), "{} takes {} arguments, got {}", n.name, params.size(),
-               args.size());
+    STAX_CHECK(args.size() == params.size(), "{} takes {}, got {}", n.name,
+               counted(params.size(), "argument"), args.size());
     for (size_t k = 0; k < args.size(); ++k) {
       auto converted = graph::convert<Value>(params[k], argument(args[k]));
       STAX_CHECK(converted, "{} expects {} for '{}'", n.name, graph::describe(params[k].type),
@@ -294,8 +295,8 @@ class Reader {
     captured_.random_count = expr(program_.at("random_count"));
     STAX_CHECK(!is_late(captured_.random_count), "how many random numbers are drawn depends on data");
     for (const Json& b : items("offset_matters")) captured_.offset_matters.push_back(b.as_bool() ? 1 : 0);
-    STAX_CHECK(captured_.offset_matters.size() == contract_.inputs.size(), "offset_matters has {} entries",
-               captured_.offset_matters.size());
+    STAX_CHECK(captured_.offset_matters.size() == contract_.inputs.size(), "offset_matters has {}",
+               counted(captured_.offset_matters.size(), "entry", "entries"));
     for (size_t k = 0; k < captured_.inputs.size(); ++k) {
       const CapturedInput& input = captured_.inputs[k];
       STAX_CHECK(!input.flat || captured_.offset_matters[static_cast<size_t>(input.argument)] != 0,

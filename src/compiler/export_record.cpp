@@ -7,6 +7,7 @@
 
 #include "capture/functional_trace.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "tensor/sym_int.h"
 
 namespace stax {
@@ -303,7 +304,8 @@ std::vector<ExportInput> inputs_of(const capture::InputSymbols& symbols,
                                    const std::vector<std::string>& names) {
   std::vector<ExportInput> inputs;
   STAX_CHECK(names.empty() || names.size() == symbols.tensors.size(),
-             "{} names are given for {} tensors among the arguments", names.size(), symbols.tensors.size());
+             "{} names are given for {} among the arguments", names.size(),
+             counted(symbols.tensors.size(), "tensor"));
   for (size_t k = 0; k < symbols.tensors.size(); ++k) {
     const std::string name = names.empty() ? fmt::format("arg{}", k) : names[k];
     STAX_CHECK(is_identifier(name), "the name '{}' of a tensor is no identifier", name);

@@ -5,6 +5,7 @@
 #include "compiler/export_state.h"
 #include "compiler/size_text.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "tensor/element.h"
 
 namespace stax {
@@ -330,8 +331,8 @@ class ExportedCall {
 }  // namespace detail
 
 ExportedResults::operator Tensor() const {
-  STAX_CHECK(tensors_.size() == 1, "an exported program returns {} tensors where one was expected",
-             tensors_.size());
+  STAX_CHECK(tensors_.size() == 1, "an exported program returns {} where one was expected",
+             counted(tensors_.size(), "tensor"));
   return tensors_[0];
 }
 

@@ -5,6 +5,7 @@
 #include "graph/builder.h"
 #include "ops/table.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "symbolic/node.h"
 
 namespace stax::compiler {
@@ -206,8 +207,8 @@ class Rebuilder {
       metas.push_back(map_tensors<TensorMeta>(argument, [&](const Value& v) { return out_.meta(v); }));
     }
     const std::vector<TensorMeta> results = infer_meta(ops::table(), *node.op, env_, metas);
-    STAX_CHECK(results.size() == node.results.size(), "{} has {} results, {} were recorded", node.name,
-               results.size(), node.results.size());
+    STAX_CHECK(results.size() == node.results.size(), "{} has {}, {} were recorded", node.name,
+               counted(results.size(), "result"), node.results.size());
     const bool chosen = node.op->schema.name == "clone";  // its layout is chosen by who records it
     for (size_t r = 0; r < results.size(); ++r) {
       TensorMeta& recorded = node.results[r];

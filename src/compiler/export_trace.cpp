@@ -5,6 +5,7 @@
 #include "compiler/export_record.h"
 #include "compiler/export_state.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::detail {
 
@@ -25,8 +26,8 @@ class Exporter {
            const ExportOptions& options)
       : call_(call), arguments_(leaves), options_(options) {
     STAX_CHECK(shapes.size() <= arguments_.tensors.size(),
-               "dynamic_shapes: declarations for {} tensors, but the arguments have {}", shapes.size(),
-               arguments_.tensors.size());
+               "dynamic_shapes: declarations for {}, but the arguments have {}",
+               counted(shapes.size(), "tensor"), arguments_.tensors.size());
     symbol_options_.dynamic = true;
     symbol_options_.specialize_zero_one = false;
     symbol_options_.share_equal = false;
@@ -83,8 +84,8 @@ class Exporter {
     std::map<int64_t, Dim> all;
     for (const auto& [key, dim] : symbol_options_.shapes[k]) {
       STAX_CHECK(key >= -rank && key < rank,
-                 "dynamic_shapes: dimension {} of tensor {} is declared ({}), the tensor has {} dimensions",
-                 key, k, dim.str(), rank);
+                 "dynamic_shapes: dimension {} of tensor {} is declared ({}), the tensor has {}", key, k,
+                 dim.str(), counted(rank, "dimension"));
       STAX_CHECK(
           dim.options().buckets.empty() && !dim.options().power_of_two_buckets,
           "dynamic_shapes: {} is declared with buckets; an exported program is one for the whole range",

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "support/hash_mix.h"
+#include "support/plural.h"
 
 namespace stax::compiler {
 namespace {
@@ -40,7 +41,7 @@ std::string text_of(const TensorKey& key) {
     text = fmt::format("{}[{}]", name(key.dtype),
                        fmt::join(list(key.extents.sizes(), key.extents.rank()), ", "));
   } else {
-    text = fmt::format("{} of {} dimensions", name(key.dtype), key.extents.rank());
+    text = fmt::format("{} of {}", name(key.dtype), counted(key.extents.rank(), "dimension"));
   }
   if (key.sizes_matter && !is_dense(key.extents)) {
     text += fmt::format(" strides [{}]", fmt::join(list(key.extents.strides(), key.extents.rank()), ", "));

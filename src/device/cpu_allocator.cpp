@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::device {
 
@@ -108,11 +109,10 @@ CpuAllocator& CpuAllocator::global() {
 }
 
 void* CpuAllocator::allocate(int64_t bytes) {
-  STAX_RUNTIME_CHECK(
-      bytes >= 0 && bytes <= kMaxBytes,
-      "cannot allocate a buffer of {} bytes: no machine has that much memory; check the sizes it was "
-      "computed from",
-      bytes);
+  STAX_RUNTIME_CHECK(bytes >= 0 && bytes <= kMaxBytes,
+                     "cannot allocate a buffer of {}: no machine has that much memory; check the sizes "
+                     "it was computed from",
+                     counted(bytes, "byte"));
   const int size_class = class_of(bytes);
   const int64_t rounded = bytes_of(size_class);
   {
@@ -135,9 +135,9 @@ void* CpuAllocator::allocate(int64_t bytes) {
     std::lock_guard lock(state_->mutex);
     state_->stats.in_use_bytes -= rounded;
     throw_runtime_error(
-        fmt::format("out of memory: cannot allocate {} bytes ({} bytes of tensors are in use); use "
-                    "smaller inputs or free tensors that are no longer needed",
-                    bytes, state_->stats.in_use_bytes));
+        fmt::format("out of memory: cannot allocate {} ({} of tensors are in use); use smaller inputs "
+                    "or free tensors that are no longer needed",
+                    counted(bytes, "byte"), counted(state_->stats.in_use_bytes, "byte")));
   }
   return block;
 }

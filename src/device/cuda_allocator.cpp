@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::device {
 namespace {
@@ -104,11 +105,10 @@ void* CudaAllocator::allocate(int64_t bytes) {
 }
 
 void* CudaAllocator::allocate(int64_t bytes, const CudaStream& stream) {
-  STAX_RUNTIME_CHECK(
-      bytes >= 0 && bytes <= kMostBytes,
-      "cannot allocate a buffer of {} bytes on cuda:{}: no machine has that much memory; check the sizes it "
-      "was computed from",
-      bytes, device_);
+  STAX_RUNTIME_CHECK(bytes >= 0 && bytes <= kMostBytes,
+                     "cannot allocate a buffer of {} on cuda:{}: no machine has that much memory; check "
+                     "the sizes it was computed from",
+                     counted(bytes, "byte"), device_);
   const int64_t size = rounded(bytes);
   const std::lock_guard lock(state_->mutex);
   if (void* block = state_->take(stream.handle, size)) return block;

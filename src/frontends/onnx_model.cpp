@@ -8,6 +8,7 @@
 
 #include "frontends/onnx_reader.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::onnx {
 namespace {
@@ -347,13 +348,13 @@ std::string Node::describe() const {
 
 Model parse_model(std::span<const std::byte> bytes, const std::string& what, const std::string& folder) {
   STAX_CHECK(bytes.size() <= INT_MAX,
-             "{}: expected a model of at most 2 GB, got {} bytes; save it with external data", what,
-             bytes.size());
+             "{}: expected a model of at most 2 GB, got {}; save it with external data", what,
+             counted(bytes.size(), "byte"));
   onnx_wire::Model message;
   STAX_CHECK(message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())),
-             "{}: expected an ONNX model, got {} bytes that are no valid message; the file is truncated or "
-             "of another kind",
-             what, bytes.size());
+             "{}: expected an ONNX model, got {} that are no valid message; the file is "
+             "truncated or of another kind",
+             what, counted(bytes.size(), "byte"));
   Model model = Reader(what, folder).read(message);
   ScopeCheck check(what);
   check.graph(model.graph);

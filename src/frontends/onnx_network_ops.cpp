@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "frontends/onnx_ops.h"
+#include "support/plural.h"
 
 namespace stax::onnx::ops {
 namespace {
@@ -43,7 +44,8 @@ void check(const NodeCall& call, const Window& window) {
   all(window.after, -kLargestCount, "a pad");
   const Tensor& x = call.in(0);
   if (x.dim() != static_cast<int64_t>(window.rank()) + 2)
-    call.refuse(fmt::format("an input of {} dimensions for {} spatial ones", x.dim(), window.rank()));
+    call.refuse(
+        fmt::format("an input of {} for {} spatial ones", counted(x.dim(), "dimension"), window.rank()));
 }
 
 Window window_of(const NodeCall& call, Ints kernel) {

@@ -12,6 +12,7 @@
 
 #include "frontends/onnx_ops.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "tensor/tensor_impl.h"
 
 namespace stax::onnx {
@@ -231,8 +232,8 @@ void OnnxProgram::State::run_nodes(const std::vector<Node>& nodes,
 void OnnxProgram::State::check_inputs(const std::vector<Array>& given) const {
   std::vector<std::string> names;
   for (const ValueInfo& input : inputs) names.push_back(input.name);
-  STAX_CHECK(given.size() == inputs.size(), "the model has {} inputs ({}), and {} were given", inputs.size(),
-             fmt::join(names, ", "), given.size());
+  STAX_CHECK(given.size() == inputs.size(), "the model has {} ({}), and {} were given",
+             counted(inputs.size(), "input"), fmt::join(names, ", "), given.size());
   for (size_t i = 0; i < given.size(); ++i) {
     const ValueInfo& input = inputs[i];
     if (input.dtype) {
@@ -241,8 +242,8 @@ void OnnxProgram::State::check_inputs(const std::vector<Array>& given) const {
     }
     if (!input.dims) continue;
     const auto rank = static_cast<int64_t>(input.dims->size());
-    STAX_CHECK(given[i].dim() == rank, "input '{}' is to have {} dimensions, not {}", input.name, rank,
-               given[i].dim());
+    STAX_CHECK(given[i].dim() == rank, "input '{}' is to have {}, not {}", input.name,
+               counted(rank, "dimension"), given[i].dim());
     for (int64_t d = 0; d < rank; ++d) {
       const std::optional<int64_t>& size = (*input.dims)[static_cast<size_t>(d)].size;
       if (!size) continue;

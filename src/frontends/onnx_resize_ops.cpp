@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "frontends/onnx_ops.h"
+#include "support/plural.h"
 
 namespace stax::onnx::ops {
 namespace {
@@ -48,7 +49,8 @@ std::vector<Change> changes_of(const NodeCall& call) {
       scales.assign(list->begin(), list->end());
   }
   const size_t count = sizes ? sizes->size() : scales.size();
-  if (count != axes.size()) call.refuse(fmt::format("{} sizes or scales for {} axes", count, axes.size()));
+  if (count != axes.size())
+    call.refuse(fmt::format("{} or scales for {} axes", counted(count, "size"), axes.size()));
   for (size_t k = 0; k < count; ++k) {
     const int64_t axis = axis_of(call, axes[k], x.dim());
     if (sizes) {

@@ -8,6 +8,7 @@
 #include "frontends/onnx_ops.h"
 #include "stax/factories.h"
 #include "stax/io.h"
+#include "support/plural.h"
 #include "tensor/tensor_impl.h"
 
 namespace stax::onnx::ops {
@@ -85,7 +86,7 @@ Result split(const NodeCall& call) {
     return op_all("split_with_sizes", {x, list(*sizes), axis});
   const auto parts = call.integer("num_outputs", static_cast<int64_t>(call.output_count()));
   if (parts <= 0 || parts > static_cast<int64_t>(call.output_count()))
-    call.refuse(fmt::format("'num_outputs' is {}, with {} outputs", parts, call.output_count()));
+    call.refuse(fmt::format("'num_outputs' is {}, with {}", parts, counted(call.output_count(), "output")));
   const Expr length = size(x, axis), each = ceil_div(length, parts);
   Exprs sizes(static_cast<size_t>(parts), each);
   sizes.back() = length - each * Expr(parts - 1);

@@ -8,6 +8,7 @@
 
 #include "frontends/onnx_reader.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::onnx {
 namespace {
@@ -137,7 +138,8 @@ files::ArrayView TensorReader::read_data(onnx_wire::Tensor& message, const Tenso
   if (message.has_raw_data()) {
     auto owner = std::make_shared<std::string>(std::move(*message.mutable_raw_data()));
     STAX_CHECK(static_cast<int64_t>(owner->size()) == nbytes,
-               "{}: expected {} bytes of raw data for its sizes, got {}", where, nbytes, owner->size());
+               "{}: expected {} of raw data for its sizes, got {}", where, counted(nbytes, "byte"),
+               owner->size());
     return files::make_view(*tensor.dtype, tensor.sizes, reinterpret_cast<const std::byte*>(owner->data()),
                             owner);
   }
@@ -146,8 +148,8 @@ files::ArrayView TensorReader::read_data(onnx_wire::Tensor& message, const Tenso
                     : dtype == kFloat64 ? message.double_data_size()
                     : dtype == kInt64   ? message.int64_data_size()
                                         : message.int32_data_size();
-  STAX_CHECK(count == nbytes / itemsize(dtype), "{}: expected {} elements of {} for its sizes, got {}", where,
-             nbytes / itemsize(dtype), tensor.type, count);
+  STAX_CHECK(count == nbytes / itemsize(dtype), "{}: expected {} of {} for its sizes, got {}", where,
+             counted(nbytes / itemsize(dtype), "element"), tensor.type, count);
   if (dtype == kFloat32) return copy_field(message.float_data(), tensor, nbytes);
   if (dtype == kFloat64) return copy_field(message.double_data(), tensor, nbytes);
   if (dtype == kInt64) return copy_field(message.int64_data(), tensor, nbytes);
@@ -166,11 +168,11 @@ files::ArrayView TensorReader::read_external(const onnx_wire::Tensor& message, c
   const auto file = open_external(location, where);
   const auto available = static_cast<int64_t>(file->bytes().size());
   STAX_CHECK(length < 0 || length == nbytes,
-             "{}: expected {} bytes of external data for its sizes, got a length of {}", where, nbytes,
-             length);
+             "{}: expected {} of external data for its sizes, got a length of {}", where,
+             counted(nbytes, "byte"), length);
   STAX_CHECK(offset <= available && nbytes <= available - offset,
-             "{}: expected {} bytes at offset {} of external file '{}', got a file of {} bytes", where,
-             nbytes, offset, location, available);
+             "{}: expected {} at offset {} of external file '{}', got a file of {}", where,
+             counted(nbytes, "byte"), offset, location, counted(available, "byte"));
   return files::make_view(*tensor.dtype, tensor.sizes, file->bytes().data() + offset, file);
 }
 

@@ -10,6 +10,7 @@
 #include "kernels/registry.h"
 #include "kernels/rows.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::kernels {
 namespace {
@@ -158,8 +159,8 @@ Items<Stored> read_items(TensorView self, const Argument<TensorView>& dim) {
   items.count = self.numel();
   if (!dim.is_none() && self.dim() > 0) {
     const int64_t d = wrapped(dim.integer().value(), self.dim());
-    STAX_CHECK(d >= 0 && d < self.dim(), "unique: dimension {} is out of range for {} dimensions",
-               dim.integer().value(), self.dim());
+    STAX_CHECK(d >= 0 && d < self.dim(), "unique: dimension {} is out of range for {}", dim.integer().value(),
+               counted(self.dim(), "dimension"));
     std::rotate(self.sizes.begin(), self.sizes.begin() + d, self.sizes.begin() + d + 1);
     std::rotate(self.strides.begin(), self.strides.begin() + d, self.strides.begin() + d + 1);
     items.count = self.sizes[0];
@@ -238,7 +239,7 @@ void unique_consecutive(Arguments arguments, const AllocateResult& allocate) {
 void bincount(Arguments arguments, const AllocateResult& allocate) {
   const TensorView& self = arguments[0].tensor();
   STAX_CHECK(is_integral(self.dtype) && (self.dim() == 1 || self.numel() == 0),
-             "bincount: expected a vector of integers, got {} dimensions of {}", self.dim(),
+             "bincount: expected a vector of integers, got {} of {}", counted(self.dim(), "dimension"),
              name(self.dtype));
   const int64_t least = arguments[2].integer().value();
   STAX_CHECK(least >= 0, "bincount: minlength must not be negative, got {}", least);
@@ -275,7 +276,7 @@ std::vector<int64_t> repeated_positions(const TensorView& repeats, int64_t lengt
              "repeat_interleave: expected repeats of int64 or int32, got {}", name(repeats.dtype));
   const std::vector<int64_t> counts = read_all<int64_t>(repeats);
   STAX_CHECK(repeats.dim() <= 1 && (counts.size() == 1 || static_cast<int64_t>(counts.size()) == length),
-             "repeat_interleave: {} repeats do not fit {} elements", counts.size(), length);
+             "repeat_interleave: {} repeats do not fit {}", counts.size(), counted(length, "element"));
   std::vector<int64_t> out;
   for (int64_t k = 0; k < length; ++k) {
     const int64_t count = counts[counts.size() == 1 ? 0 : k];
@@ -295,8 +296,8 @@ void check_output_size(const Argument<TensorView>& expected, size_t count) {
 
 void repeat_positions(Arguments arguments, const AllocateResult& allocate) {
   const TensorView& repeats = arguments[0].tensor();
-  STAX_CHECK(repeats.dim() == 1, "repeat_interleave: expected a vector of repeats, got {} dimensions",
-             repeats.dim());
+  STAX_CHECK(repeats.dim() == 1, "repeat_interleave: expected a vector of repeats, got {}",
+             counted(repeats.dim(), "dimension"));
   const auto from = repeated_positions(repeats, repeats.sizes[0]);
   check_output_size(arguments[1], from.size());
   write_integers(allocate, from, {static_cast<int64_t>(from.size())});
@@ -307,7 +308,7 @@ void repeat_interleave(Arguments arguments, const AllocateResult& allocate) {
   const bool flat = arguments[2].is_none();
   const int64_t dim = flat ? 0 : wrapped(arguments[2].integer().value(), self.dim());
   STAX_CHECK(dim >= 0 && dim < std::max<int64_t>(self.dim(), 1),
-             "repeat_interleave: dimension {} is out of range for {} dimensions", dim, self.dim());
+             "repeat_interleave: dimension {} is out of range for {}", dim, counted(self.dim(), "dimension"));
   std::vector<int64_t> offsets;  // of the elements in row-major order
   for_each_offset(self, [&](int64_t at) { offsets.push_back(at); });
   std::vector<int64_t> sizes = self.sizes;

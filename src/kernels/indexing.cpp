@@ -7,6 +7,7 @@
 #include "kernels/element.h"
 #include "kernels/registry.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::kernels {
 namespace {
@@ -141,8 +142,8 @@ void searchsorted(Arguments arguments, Results results) {
   if (arguments[5].is_tensor()) order = read_all<int64_t>(arguments[5].tensor());
   const int64_t count = sequence.sizes.back();
   for (const int64_t at : order)
-    STAX_CHECK(at >= 0 && at < count, "searchsorted: the sorter's {} is no position of {} elements", at,
-               count);
+    STAX_CHECK(at >= 0 && at < count, "searchsorted: the sorter's {} is no position of {}", at,
+               counted(count, "element"));
   const auto search = [&](auto compute) {
     using T = decltype(compute);
     const std::vector<T> sorted = read_all<T>(sequence);

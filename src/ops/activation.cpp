@@ -5,6 +5,7 @@
 #include "ops/loop_vocabulary.h"
 #include "ops/table.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::ops {
 namespace {
@@ -110,7 +111,8 @@ Vars prelu(Builder& b, const VarArgs& a) {
   Var weight = a.tensor(1);
   STAX_CHECK(x.dtype() == weight.dtype(), "prelu: expected weights of dtype {}, got {}", name(x.dtype()),
              name(weight.dtype()));
-  STAX_CHECK(weight.dim() <= 1, "prelu: expected a vector of weights, got {} dimensions", weight.dim());
+  STAX_CHECK(weight.dim() <= 1, "prelu: expected a vector of weights, got {}",
+             counted(weight.dim(), "dimension"));
   if (!b.env().decide(eq(weight.numel(), 1))) {
     STAX_CHECK(x.dim() > 0, "prelu: a zero-dim tensor takes one weight, got {}", weight.numel().str());
     const int64_t channel = x.dim() > 1 ? 1 : 0;

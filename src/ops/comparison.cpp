@@ -3,6 +3,7 @@
 
 #include "ops/pointwise_rules.h"
 #include "ops/table.h"
+#include "support/plural.h"
 
 namespace stax::ops {
 namespace {
@@ -89,8 +90,8 @@ Ops comparison_rows() {
                            STAX_CHECK(a.tensor(1).dtype() == DType::boolean,
                                       "masked_fill: expected a bool mask, got {}", name(a.tensor(1).dtype()));
                            STAX_CHECK(a[2].is_number() || a.tensor(2).dim() == 0,
-                                      "masked_fill: expected a number or a zero-dim value, got {} dimensions",
-                                      a[2].is_number() ? 0 : a.tensor(2).dim());
+                                      "masked_fill: expected a number or a zero-dim value, got {}",
+                                      counted(a[2].is_number() ? 0 : a.tensor(2).dim(), "dimension"));
                            return {b.call("masked_fill_formula", {a[0], a[1], a[2]})};
                          })),
       internal(pointwise("masked_fill_formula(Tensor self, Tensor mask, Tensor value) -> Tensor", Rule::self,

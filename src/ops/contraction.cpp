@@ -9,6 +9,7 @@
 #include "ops/shape_rules.h"
 #include "ops/vocabulary.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::ops {
 namespace {
@@ -155,8 +156,8 @@ int64_t letters(const std::string& subscript) {
 // The operand with one dimension a label: repeated labels become diagonals.
 Term read_term(Builder& b, Var value, Labels labels, const std::string& subscript) {
   STAX_CHECK(static_cast<int64_t>(labels.size()) == value.dim(),
-             "einsum: the subscript '{}' names {} dimensions, but its operand has {}", subscript,
-             labels.size(), value.dim());
+             "einsum: the subscript '{}' names {}, but its operand has {}", subscript,
+             counted(labels.size(), "dimension"), value.dim());
   for (size_t i = 0; i < labels.size(); ++i) {
     for (size_t j = i + 1; j < labels.size();) {
       if (labels[i] != labels[j]) {
@@ -234,8 +235,8 @@ Labels check_output(const Equation& equation, const std::vector<Term>& terms, in
 Var einsum_of(Builder& b, const std::string& text, const Vars& operands) {
   const Equation equation = parse_equation(text);
   STAX_CHECK(!operands.empty() && equation.inputs.size() == operands.size(),
-             "einsum: '{}' has {} subscripts, but there are {} operands", text, equation.inputs.size(),
-             operands.size());
+             "einsum: '{}' has {}, but there are {}", text, counted(equation.inputs.size(), "subscript"),
+             counted(operands.size(), "operand"));
   int64_t most_hidden = 0;
   std::vector<Labels> subscripts;
   for (size_t k = 0; k < operands.size(); ++k) {

@@ -5,6 +5,7 @@
 #include "ops/table.h"
 #include "ops/window_rules.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
@@ -25,11 +26,11 @@ void check_operands(ShapeEnv& env, const MetaArgs& args, size_t count, bool tran
   const std::string& op = args.schema().name;
   const auto rank = static_cast<int64_t>(count) + 2;
   const bool batched = x.dim() == rank;
-  STAX_CHECK(w.dim() == rank, "{}: expected a weight of {} dimensions, got shape {}", op, rank,
+  STAX_CHECK(w.dim() == rank, "{}: expected a weight of {}, got shape {}", op, counted(rank, "dimension"),
              shape_text(w.sizes));
   STAX_CHECK(batched || x.dim() == rank - 1,
-             "{}: expected an input of {} dimensions, or {} without a batch, got shape {}", op, rank,
-             rank - 1, shape_text(x.sizes));
+             "{}: expected an input of {}, or {} without a batch, got shape {}", op,
+             counted(rank, "dimension"), rank - 1, shape_text(x.sizes));
   STAX_CHECK(x.dtype == w.dtype, "{}: expected input and weight of one dtype, got {} and {}", op,
              name(x.dtype), name(w.dtype));
   const Expr groups = args["groups"].integer(), channels = x.sizes[batched ? 1 : 0];
@@ -120,8 +121,8 @@ Vars conv_named_padding(Builder& b, const VarArgs& a) {
   Exprs before(Count, Expr(0));
   if (padding == "same") {
     const Exprs stride = spatial(a, "stride", Count), dilation = spatial(a, "dilation", Count);
-    STAX_CHECK(w.dim() == static_cast<int64_t>(Count) + 2, "{}: expected a weight of {} dimensions, got {}",
-               op, Count + 2, shape_text(w.sizes()));
+    STAX_CHECK(w.dim() == static_cast<int64_t>(Count) + 2, "{}: expected a weight of {}, got {}", op,
+               counted(Count + 2, "dimension"), shape_text(w.sizes()));
     Exprs pad(2 * Count, Expr(0));
     bool uneven = false;
     for (size_t d = 0; d < Count; ++d) {

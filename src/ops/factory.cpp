@@ -6,6 +6,7 @@
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
@@ -94,7 +95,8 @@ Arange arange_of(ShapeEnv& env, const auto& args) {
     const double count = out.dtype == DType::int64
                              ? std::ceil((e - s) / d)
                              : std::ceil((end.as_double() - start.as_double()) / step.as_double());
-    STAX_CHECK(count < 0x1p62, "arange: {} elements from {} to {} by {} are too many", count, s, e, d);
+    STAX_CHECK(count < 0x1p62, "arange: {} from {} to {} by {} are too many", counted(count, "element"), s, e,
+               d);
     out.count = Expr(static_cast<int64_t>(std::max(count, 0.0)));
     return out;
   }
@@ -369,9 +371,8 @@ Ops factory_rows() {
                          })),
       in_place(composite("fill.Tensor(Tensor self, Tensor value) -> Tensor",
                          [](Builder& b, const VarArgs& a) -> Vars {
-                           STAX_CHECK(a.tensor(1).dim() == 0,
-                                      "fill: expected a zero-dim value, got {} dimensions",
-                                      a.tensor(1).dim());
+                           STAX_CHECK(a.tensor(1).dim() == 0, "fill: expected a zero-dim value, got {}",
+                                      counted(a.tensor(1).dim(), "dimension"));
                            const Var typed = b.call("to.dtype", {a[1], a.tensor(0).dtype()});
                            return {b.call("clone", {b.call("expand", {typed, a.tensor(0).sizes()})})};
                          })),

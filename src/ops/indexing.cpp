@@ -8,6 +8,7 @@
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::ops {
 
@@ -29,8 +30,8 @@ Lazy at_least_1d(Lazy t) {
 
 AdvancedIndex advanced_index(ShapeEnv& env, const Exprs& self,
                              const std::vector<std::optional<Exprs>>& indices, std::string_view op) {
-  STAX_CHECK(indices.size() <= self.size(), "{}: {} indices are too many for a tensor of {} dimensions", op,
-             indices.size(), self.size());
+  STAX_CHECK(indices.size() <= self.size(), "{}: {} indices are too many for a tensor of {}", op,
+             indices.size(), counted(self.size(), "dimension"));
   AdvancedIndex plan;
   std::vector<Exprs> shapes;
   for (size_t d = 0; d < indices.size(); ++d) {
@@ -93,8 +94,8 @@ Metas gather_meta(ShapeEnv& env, const MetaArgs& args) {
   const TensorMeta out = graph::dense(self.dtype, index.sizes, self.device);
   if (env.surely(eq(index.numel(), 0))) return {out};
   check_index_dtype(index, "gather");
-  STAX_CHECK(have.size() == want.size(), "gather: index has {} dimensions, expected those of self, {}",
-             index.dim(), self.dim());
+  STAX_CHECK(have.size() == want.size(), "gather: index has {}, expected those of self, {}",
+             counted(index.dim(), "dimension"), self.dim());
   for (size_t d = 0; d < have.size(); ++d) {
     const bool along = static_cast<int64_t>(d) == dim;
     STAX_CHECK(along ? maybe_positive(env, have[d]) || maybe_empty(env, index.numel())

@@ -5,6 +5,7 @@
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
@@ -321,8 +322,8 @@ Var interpolate(Builder& b, const Var& x, const Exprs* size, std::vector<double>
   const bool recomputes = !recompute.is_none() && recompute.boolean();
   STAX_CHECK(!size || !recomputes, "interpolate: recompute_scale_factor does not apply to a given size");
   const size_t given = size ? size->size() : scales.size();
-  STAX_CHECK(given == static_cast<size_t>(spatial), "interpolate: expected {} sizes or scale factors, got {}",
-             spatial, given);
+  STAX_CHECK(given == static_cast<size_t>(spatial), "interpolate: expected {} or scale factors, got {}",
+             counted(spatial, "size"), given);
   Exprs out;
   for (int64_t d = 0; d < spatial; ++d) {
     STAX_CHECK(b.env().expect(gt(x.size(d + 2), 0)), "interpolate: input of shape {} has no samples",

@@ -6,6 +6,7 @@
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
@@ -217,7 +218,8 @@ Vars meshgrid(Builder& b, const VarArgs& a) {
   const auto position = [&](size_t k) { return swap && k < 2 ? 1 - k : k; };
   Exprs sizes(tensors.size());
   for (size_t k = 0; k < tensors.size(); ++k) {
-    STAX_CHECK(tensors[k]->dim() <= 1, "meshgrid: expected vectors, got {} dimensions", tensors[k]->dim());
+    STAX_CHECK(tensors[k]->dim() <= 1, "meshgrid: expected vectors, got {}",
+               counted(tensors[k]->dim(), "dimension"));
     sizes[position(k)] = tensors[k]->numel();
   }
   Vars out;

@@ -7,6 +7,7 @@
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::ops {
 
@@ -314,8 +315,8 @@ Vars addr(Builder& b, const VarArgs& a) {
 
 Vars linear(Builder& b, const VarArgs& a) {
   const Var weight = a.tensor(1);
-  STAX_CHECK(weight.dim() == 1 || weight.dim() == 2,
-             "linear: expected a weight of 1 or 2 dimensions, got {} dimensions", weight.dim());
+  STAX_CHECK(weight.dim() == 1 || weight.dim() == 2, "linear: expected a weight of 1 or 2 dimensions, got {}",
+             weight.dim());
   const Var x = a.tensor(0);
   if (a[2].is_none()) return {matrix_product(b, x, b.call("t", {weight}))};
   check_product_dtypes(x.dtype(), a.tensor(2).dtype(), "linear");
@@ -365,7 +366,7 @@ Vars multi_dot(Builder& b, const VarArgs& a) {
   if (row) matrices.front() = b.call("unsqueeze", {matrices.front(), 0});
   if (column) matrices.back() = b.call("unsqueeze", {matrices.back(), 1});
   for (const Var& m : matrices)
-    STAX_CHECK(m.dim() == 2, "{}: expected matrices, got a tensor of {} dimensions", op, m.dim());
+    STAX_CHECK(m.dim() == 2, "{}: expected matrices, got a tensor of {}", op, counted(m.dim(), "dimension"));
   Var out = multiply_chain(b, matrices);
   if (column) out = b.call("squeeze.dim", {out, 1});
   if (row) out = b.call("squeeze.dim", {out, 0});

@@ -7,6 +7,7 @@
 #include "ops/vocabulary.h"
 #include "ops/widen.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
@@ -115,7 +116,7 @@ Var named_matrix_norm(Builder& b, const Var& input, const std::string& order, co
 
 Metas svdvals_meta(ShapeEnv& env, const MetaArgs& args) {
   const TensorMeta& x = args.tensor(0);
-  STAX_CHECK(x.dim() >= 2, "linalg_svdvals: expected matrices, got {} dimensions", x.dim());
+  STAX_CHECK(x.dim() >= 2, "linalg_svdvals: expected matrices, got {}", counted(x.dim(), "dimension"));
   STAX_CHECK(x.dtype == DType::float32 || x.dtype == DType::float64,
              "linalg_svdvals: expected float32 or float64, got {}; convert first", name(x.dtype));
   Exprs sizes(x.sizes.begin(), x.sizes.end() - 2);

@@ -7,6 +7,7 @@
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
@@ -231,7 +232,7 @@ Vars group_norm(Builder& b, const VarArgs& a) {
   const int64_t groups = b.env().specialize(a[1].integer());
   STAX_CHECK(x.dim() >= 2, "group_norm: expected at least 2 dimensions, got {}", x.dim());
   STAX_CHECK(groups > 0 && b.env().expect(eq(mod(x.size(1), groups), 0)),
-             "group_norm: {} channels do not divide into {} groups", x.size(1).str(), groups);
+             "group_norm: {} channels do not divide into {}", x.size(1).str(), counted(groups, "group"));
   const Var wide = widen(b, x);
   // Not from the number of elements: for one image the division would say less of its length than for more.
   Expr inner = floor_div(x.size(1), groups);
@@ -272,8 +273,8 @@ Vars channel_shuffle(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
   const int64_t groups = b.env().specialize(a[1].integer());
   STAX_CHECK(x.dim() >= 3 && groups > 0 && b.env().expect(eq(mod(x.size(1), groups), 0)),
-             "channel_shuffle: a tensor of shape {} does not divide into {} groups", shape_text(x.sizes()),
-             groups);
+             "channel_shuffle: a tensor of shape {} does not divide into {}", shape_text(x.sizes()),
+             counted(groups, "group"));
   Exprs split = x.sizes();
   split[1] = floor_div(x.size(1), groups);
   split.insert(split.begin() + 1, Expr(groups));

@@ -3,14 +3,15 @@
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
 namespace {
 
 Exprs padded_sizes(ShapeEnv& env, const Exprs& sizes, const Exprs& pad, const char* op) {
-  STAX_CHECK(pad.size() % 2 == 0 && pad.size() / 2 <= sizes.size(),
-             "{}: {} pads for a tensor of {} dimensions", op, pad.size(), sizes.size());
+  STAX_CHECK(pad.size() % 2 == 0 && pad.size() / 2 <= sizes.size(), "{}: {} for a tensor of {}", op,
+             counted(pad.size(), "pad"), counted(sizes.size(), "dimension"));
   Exprs out = sizes;
   for (size_t k = 0; k < pad.size() / 2; ++k) {
     Expr& size = out[out.size() - 1 - k];

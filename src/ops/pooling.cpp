@@ -7,6 +7,7 @@
 #include "ops/table.h"
 #include "ops/window_rules.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
@@ -152,8 +153,8 @@ Vars max_unpool(Builder& b, const VarArgs& a) {
   const std::string& op = a.schema().name;
   const auto rank = static_cast<int64_t>(Count) + 2;
   STAX_CHECK(x.dim() == rank || x.dim() == rank - 1,
-             "{}: expected an input of {} dimensions, or {} without a batch, got shape {}", op, rank,
-             rank - 1, shape_text(x.sizes()));
+             "{}: expected an input of {}, or {} without a batch, got shape {}", op,
+             counted(rank, "dimension"), rank - 1, shape_text(x.sizes()));
   const Exprs window = spatial(a, "kernel_size", Count), stride = spatial(a, "stride", Count, window),
               padding = spatial(a, "padding", Count);
   Exprs sizes;
@@ -164,8 +165,8 @@ Vars max_unpool(Builder& b, const VarArgs& a) {
   if (!a["output_size"].is_none()) {
     Exprs wanted = a["output_size"].integers();
     if (wanted.size() == Count + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
-    STAX_CHECK(wanted.size() == Count, "{}: expected an output size of {} or {} entries, got {}", op, Count,
-               Count + 2, shape_text(a["output_size"].integers()));
+    STAX_CHECK(wanted.size() == Count, "{}: expected an output size of {} or {}, got {}", op, Count,
+               counted(Count + 2, "entry", "entries"), shape_text(a["output_size"].integers()));
     for (size_t d = 0; d < Count; ++d) {
       STAX_CHECK(b.env().expect(lt(sizes[d] - stride[d], wanted[d])) &&
                      b.env().expect(lt(wanted[d], sizes[d] + stride[d])),

@@ -5,6 +5,7 @@
 #include "ops/vocabulary.h"
 #include "ops/widen.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
@@ -145,8 +146,8 @@ Ops reduction_composite_rows() {
       composite("sum_to_size(Tensor self, int[] size) -> Tensor", sum_to_size),
       composite("trace(Tensor self) -> Tensor",
                 [](Builder& b, const VarArgs& a) -> Vars {
-                  STAX_CHECK(a.tensor(0).dim() == 2, "trace: expected a matrix, got {} dimensions",
-                             a.tensor(0).dim());
+                  STAX_CHECK(a.tensor(0).dim() == 2, "trace: expected a matrix, got {}",
+                             counted(a.tensor(0).dim(), "dimension"));
                   return {b.call("sum", {b.call("diagonal", {a[0]})})};
                 }),
   };

@@ -4,6 +4,7 @@
 
 #include "ops/loop_vocabulary.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::ops {
 
@@ -14,8 +15,8 @@ template <class T>
 std::vector<int64_t> reduced_dims(const graph::Bound<T>& args) {
   const auto& name = args.schema().name;
   const int64_t rank = args.tensor(0).dim();
-  STAX_CHECK(rank <= kMaxReducedRank, "{}: expected at most {} dimensions, got {}", name, kMaxReducedRank,
-             rank);
+  STAX_CHECK(rank <= kMaxReducedRank, "{}: expected at most {}, got {}", name,
+             counted(kMaxReducedRank, "dimension"), rank);
   std::vector<int64_t> dims;
   if (args.schema().position("dim") >= 0) {
     const auto& dim = args["dim"];

@@ -7,6 +7,7 @@
 #include "ops/loop_vocabulary.h"
 #include "ops/shape_rules.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::ops {
 namespace {
@@ -52,8 +53,8 @@ Metas scatter_meta(ShapeEnv& env, const MetaArgs& args) {
   if (env.surely(eq(index.numel(), 0))) return like_self(args);
   check_index_dtype(index, op);
   const Exprs have = at_least_1d(self.sizes), want = at_least_1d(index.sizes);
-  STAX_CHECK(have.size() == want.size(), "{}: index has {} dimensions, expected those of self, {}", op,
-             index.dim(), self.dim());
+  STAX_CHECK(have.size() == want.size(), "{}: index has {}, expected those of self, {}", op,
+             counted(index.dim(), "dimension"), self.dim());
   for (size_t d = 0; d < have.size(); ++d) {
     const bool along = static_cast<int64_t>(d) == dim;
     STAX_CHECK(along ? maybe_positive(env, have[d]) || maybe_empty(env, index.numel())
@@ -63,8 +64,8 @@ Metas scatter_meta(ShapeEnv& env, const MetaArgs& args) {
   }
   if (!args[3].is_tensor()) return like_self(args);
   const Exprs source = at_least_1d(args.tensor(3).sizes);
-  STAX_CHECK(source.size() == want.size(), "{}: src has {} dimensions, expected those of index, {}", op,
-             args.tensor(3).dim(), index.dim());
+  STAX_CHECK(source.size() == want.size(), "{}: src has {}, expected those of index, {}", op,
+             counted(args.tensor(3).dim(), "dimension"), index.dim());
   for (size_t d = 0; d < have.size(); ++d) {
     STAX_CHECK(env.expect(le(want[d], source[d])), "{}: index of shape {} is larger than src of shape {}", op,
                shape_text(index.sizes), shape_text(args.tensor(3).sizes));
@@ -200,8 +201,8 @@ Vars index_reduce(Builder& b, const VarArgs& a) {
              a.tensor(2).dim());
   // The index repeated along all other dimensions of the source.
   Exprs shape(std::max<size_t>(source.sizes().size(), 1), Expr(1));
-  STAX_CHECK(source.dim() == self.dim(), "index_reduce: expected a source of {} dimensions, got {}",
-             self.dim(), source.dim());
+  STAX_CHECK(source.dim() == self.dim(), "index_reduce: expected a source of {}, got {}",
+             counted(self.dim(), "dimension"), source.dim());
   shape[dim] = a.tensor(2).numel();
   const Var index =
       source.dim() == 0 ? a.tensor(2) : b.call("expand", {b.call("reshape", {a[2], shape}), source.sizes()});

@@ -5,6 +5,7 @@
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
@@ -16,7 +17,7 @@ Vars repeat(Builder& b, const VarArgs& a) {
   const Var x = a.tensor(0);
   const Exprs& times = a[1].integers();
   STAX_CHECK(static_cast<int64_t>(times.size()) >= x.dim(),
-             "repeat: {} counts are too few for a tensor of {} dimensions", times.size(), x.dim());
+             "repeat: {} counts are too few for a tensor of {}", times.size(), counted(x.dim(), "dimension"));
   Exprs split(times.size() - x.dim(), Expr(1)), expanded, merged;
   split.insert(split.end(), x.sizes().begin(), x.sizes().end());
   Exprs interleaved;
@@ -106,7 +107,8 @@ Vars roll(Builder& b, const VarArgs& a) {
     const Var flat = b.call("roll_dim", {b.call("reshape", {x, Exprs{-1}}), shifts[0], 0});
     return {b.call("reshape", {flat, x.sizes()})};
   }
-  STAX_CHECK(shifts.size() == dims.size(), "roll: {} shifts but {} dimensions", shifts.size(), dims.size());
+  STAX_CHECK(shifts.size() == dims.size(), "roll: {} but {}", counted(shifts.size(), "shift"),
+             counted(dims.size(), "dimension"));
   STAX_CHECK(x.dim() > 0, "roll: dimension {} is given, but the tensor has none", dims[0].str());
   for (size_t k = 0; k < dims.size(); ++k) {
     x = b.call("roll_dim", {x, shifts[k], wrap_dim(dims[k].value(), x.dim(), "roll")});

@@ -7,6 +7,7 @@
 #include "ops/table.h"
 #include "ops/vocabulary.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::ops {
 namespace {
@@ -132,8 +133,8 @@ Vars quantile(Builder& b, const VarArgs& a) {
   if (a[1].is_tensor()) {
     q = a.tensor(1);
     STAX_CHECK(q.dim() <= 1 && q.dtype() == self.dtype(),
-               "{}: expected q to be a number or a vector of self's dtype {}, got {} dimensions of {}", op,
-               name(self.dtype()), q.dim(), name(q.dtype()));
+               "{}: expected q to be a number or a vector of self's dtype {}, got {} of {}", op,
+               name(self.dtype()), counted(q.dim(), "dimension"), name(q.dtype()));
   } else {
     const double value = a[1].floating();
     STAX_CHECK(value >= 0 && value <= 1, "{}: expected q between 0 and 1, got {}", op, value);
@@ -163,7 +164,7 @@ Metas histc_meta(ShapeEnv&, const MetaArgs& args) {
 
 Metas combinations_meta(ShapeEnv&, const MetaArgs& args) {
   const TensorMeta& self = args.tensor(0);
-  STAX_CHECK(self.dim() == 1, "combinations: expected a vector, got {} dimensions", self.dim());
+  STAX_CHECK(self.dim() == 1, "combinations: expected a vector, got {}", counted(self.dim(), "dimension"));
   const int64_t r = args["r"].integer().value();
   STAX_CHECK(r >= 0, "combinations: r must not be negative, got {}", r);
   if (r == 0) return {graph::dense(self.dtype, {0}, self.device)};
@@ -180,7 +181,8 @@ Vars cartesian_prod(Builder& b, const VarArgs& a) {
   STAX_CHECK(!tensors.empty(), "cartesian_prod: expected at least one tensor");
   Exprs shape;
   for (const auto& t : tensors) {
-    STAX_CHECK(t->dim() == 1, "cartesian_prod: expected vectors, got a tensor of {} dimensions", t->dim());
+    STAX_CHECK(t->dim() == 1, "cartesian_prod: expected vectors, got a tensor of {}",
+               counted(t->dim(), "dimension"));
     shape.push_back(t->size(0));
   }
   if (tensors.size() == 1) return {*tensors[0]};

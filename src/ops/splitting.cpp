@@ -3,6 +3,7 @@
 #include "ops/table.h"
 #include "ops/vocabulary.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
@@ -34,7 +35,8 @@ int64_t split_dim(const Var& x, const VarArg& dim, const std::string& op) {
 constexpr int64_t kMostParts = 1 << 20;
 
 void require_part_count(int64_t count, std::string_view op) {
-  STAX_CHECK(count > 0 && count <= kMostParts, "{}: expected 1 to {} parts, got {}", op, kMostParts, count);
+  STAX_CHECK(count > 0 && count <= kMostParts, "{}: expected 1 to {}, got {}", op,
+             counted(kMostParts, "part"), count);
 }
 
 /// Parts of `length` each, the last one of what is left. How many there are is a decision.
@@ -91,7 +93,8 @@ Vars tensor_split_at(Builder& b, const Var& x, const Exprs& indices, int64_t dim
 // hsplit, vsplit, dsplit: along dim 1 (0 for vectors), 0, 2.
 int64_t stack_split_dim(const Var& x, const std::string& op) {
   const int64_t least = op == "hsplit" ? 1 : op == "vsplit" ? 2 : 3;
-  STAX_CHECK(x.dim() >= least, "{}: expected a tensor of at least {} dimensions, got {}", op, least, x.dim());
+  STAX_CHECK(x.dim() >= least, "{}: expected a tensor of at least {}, got {}", op,
+             counted(least, "dimension"), x.dim());
   return op == "hsplit" ? (x.dim() == 1 ? 0 : 1) : op == "vsplit" ? 0 : 2;
 }
 

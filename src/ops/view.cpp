@@ -9,6 +9,7 @@
 #include "ops/view_rules.h"
 #include "ops/vocabulary.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
@@ -17,8 +18,8 @@ namespace {
 // ---- permute ----
 
 std::vector<int64_t> permutation(const Exprs& dims, int64_t rank) {
-  STAX_CHECK(static_cast<int64_t>(dims.size()) == rank, "permute: expected {} dimensions, got {}", rank,
-             dims.size());
+  STAX_CHECK(static_cast<int64_t>(dims.size()) == rank, "permute: expected {}, got {}",
+             counted(rank, "dimension"), dims.size());
   std::vector<int64_t> order;
   std::vector<char> seen(rank, 0);
   for (const Expr d : dims) {
@@ -58,8 +59,8 @@ Var permute_scatter(Builder& b, const VarArgs& args, const Var& source) {
 Metas expand_meta(ShapeEnv& env, const MetaArgs& args) {
   const TensorMeta& in = args.tensor(0);
   const Exprs& sizes = args["size"].integers();
-  STAX_CHECK(sizes.size() >= in.sizes.size(), "expand: {} sizes are too few for a tensor of {} dimensions",
-             sizes.size(), in.sizes.size());
+  STAX_CHECK(sizes.size() >= in.sizes.size(), "expand: {} sizes are too few for a tensor of {}", sizes.size(),
+             counted(in.sizes.size(), "dimension"));
   TensorMeta out = in;
   out.sizes = sizes;
   out.strides.assign(sizes.size(), Expr(0));

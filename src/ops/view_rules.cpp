@@ -3,6 +3,7 @@
 #include "ops/loop_vocabulary.h"
 #include "ops/shape_rules.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::ops {
 
@@ -76,7 +77,8 @@ Diagonal diagonal_of(ShapeEnv& env, const Exprs& sizes, const MetaArgs& args) {
 
 void check_strided(ShapeEnv& env, const Exprs& sizes, const Exprs& strides, Expr offset,
                    std::string_view op) {
-  STAX_CHECK(sizes.size() == strides.size(), "{}: {} sizes but {} strides", op, sizes.size(), strides.size());
+  STAX_CHECK(sizes.size() == strides.size(), "{}: {} but {}", op, counted(sizes.size(), "size"),
+             counted(strides.size(), "stride"));
   for (size_t d = 0; d < sizes.size(); ++d) {
     STAX_CHECK(env.expect(ge(sizes[d], 0)), "{}: size {} is negative", op, sizes[d].str());
     STAX_CHECK(env.expect(ge(strides[d], 0)), "{}: stride {} is negative", op, strides[d].str());

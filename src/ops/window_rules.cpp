@@ -4,6 +4,7 @@
 
 #include "ops/shape_rules.h"
 #include "support/check.h"
+#include "support/plural.h"
 #include "symbolic/shape_env.h"
 
 namespace stax::ops {
@@ -14,8 +15,8 @@ Exprs spatial(const graph::Bound<T>& args, std::string_view param, size_t count,
   Exprs values = args[param].integers();
   if (values.empty() && !absent.empty()) return absent;
   if (values.size() == 1) values.resize(count, values[0]);
-  STAX_CHECK(values.size() == count, "{}: expected {} to have {} entries, got {}", args.schema().name, param,
-             count, values.size());
+  STAX_CHECK(values.size() == count, "{}: expected {} to have {}, got {}", args.schema().name, param,
+             counted(count, "entry", "entries"), values.size());
   return values;
 }
 
@@ -73,8 +74,8 @@ void check_pool_input(ShapeEnv& env, const MetaArgs& args, size_t count) {
   const TensorMeta& x = args.tensor(0);
   const auto rank = static_cast<int64_t>(count) + 2;
   STAX_CHECK(x.dim() == rank || x.dim() == rank - 1,
-             "{}: expected an input of {} dimensions, or {} without a batch, got shape {}",
-             args.schema().name, rank, rank - 1, shape_text(x.sizes));
+             "{}: expected an input of {}, or {} without a batch, got shape {}", args.schema().name,
+             counted(rank, "dimension"), rank - 1, shape_text(x.sizes));
   for (size_t d = x.dim() == rank ? 1 : 0; d < x.sizes.size(); ++d) {
     STAX_CHECK(env.expect(gt(x.sizes[d], 0)),
                "{}: expected an input with no empty dimension but the batch, got shape {}",

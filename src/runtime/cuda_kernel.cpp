@@ -7,6 +7,7 @@
 #include "runtime/index_error.h"
 #include "stax/error.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::runtime {
 
@@ -48,11 +49,10 @@ device::CudaFunction load_function(int32_t device, const CompiledTriton& code, c
     return known->second;
   device::use_cuda_device(device);
   const device::CudaProperties& properties = device::cuda_properties(device);
-  STAX_RUNTIME_CHECK(
-      code.shared_bytes <= properties.shared_bytes,
-      "kernel {} needs {} bytes of shared memory for a block of threads, but {} has {}; use smaller "
-      "blocks",
-      kernel, code.shared_bytes, properties.name, properties.shared_bytes);
+  STAX_RUNTIME_CHECK(code.shared_bytes <= properties.shared_bytes,
+                     "kernel {} needs {} of shared memory for a block of threads, but {} has {}; use "
+                     "smaller blocks",
+                     kernel, counted(code.shared_bytes, "byte"), properties.name, properties.shared_bytes);
   device::CudaModule module = nullptr;
   device::CudaFunction function = nullptr;
   try {
@@ -256,9 +256,10 @@ void CudaKernel::lay_out_grid(const KernelCall& call, Block& block) const {
   }
   const int64_t along_first = block.best.folded ? block.instances : blocks[0];
   STAX_RUNTIME_CHECK(along_first <= most[0],
-                     "kernel {} would run {} blocks ({} x {} x {}), and a grid has {} at most; split the "
+                     "kernel {} would run {} ({} x {} x {}), and a grid has {} at most; split the "
                      "tensors",
-                     kernel_.name, block.instances, blocks[0], blocks[1], blocks[2], most[0]);
+                     kernel_.name, counted(block.instances, "block"), blocks[0], blocks[1], blocks[2],
+                     most[0]);
   block.grid[0] = static_cast<uint32_t>(along_first);
   for (size_t d = 1; d < blocks.size(); ++d)
     block.grid[d] = block.best.folded ? 1 : static_cast<uint32_t>(blocks[d]);

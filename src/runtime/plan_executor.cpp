@@ -12,6 +12,7 @@
 #include "runtime/index_error.h"
 #include "runtime/prepared_plan.h"
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::runtime {
 
@@ -241,9 +242,9 @@ int64_t PlanExecutor::Run::symbol_value(Symbol symbol) const {
     const InputTensor& t = in_.tensors[b.input];
     const std::span<const int64_t> list = b.part == Part::size ? t.sizes : t.strides;
     STAX_CHECK(b.dim < static_cast<int32_t>(list.size()),
-               "[call] input {}: expected at least {} dimensions, got {}; pass a tensor of the rank that the "
+               "[call] input {}: expected at least {}, got {}; pass a tensor of the rank that the "
                "function was compiled for",
-               b.input, b.dim + 1, list.size());
+               b.input, counted(b.dim + 1, "dimension"), list.size());
     return list[b.dim];
   }
   throw_internal_error(__FILE__, __LINE__, "bound",

@@ -19,6 +19,7 @@
 #include "support/check.h"
 #include "support/hash.h"
 #include "support/log.h"
+#include "support/plural.h"
 #include "support/python.h"
 
 namespace stax::runtime {
@@ -67,7 +68,7 @@ void check_cubin(const std::string& cubin) {
   Elf64_Ehdr header;
   STAX_RUNTIME_CHECK(cubin.size() >= sizeof header && std::memcmp(cubin.data(), ELFMAG, SELFMAG) == 0 &&
                          cubin[EI_CLASS] == ELFCLASS64,
-                     "{} bytes that are no machine code", cubin.size());
+                     "{} that are no machine code", counted(cubin.size(), "byte"));
   std::memcpy(&header, cubin.data(), sizeof header);
   STAX_RUNTIME_CHECK(header.e_machine == kMachineCuda, "machine code for processor {}, not for a GPU",
                      header.e_machine);
@@ -81,7 +82,7 @@ void check_cubin(const std::string& cubin) {
     std::memcpy(&section, cubin.data() + header.e_shoff + k * sizeof section, sizeof section);
     whole = section.sh_type == SHT_NOBITS || holds(section.sh_offset, section.sh_size);
   }
-  STAX_RUNTIME_CHECK(whole, "machine code that is cut off after {} bytes", cubin.size());
+  STAX_RUNTIME_CHECK(whole, "machine code that is cut off after {}", counted(cubin.size(), "byte"));
 }
 
 template <class Number>

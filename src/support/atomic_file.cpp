@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax {
 namespace {
@@ -81,8 +82,8 @@ void AtomicFile::write_through(const char* data, size_t size) {
   while (size > 0) {
     const ssize_t written = ::write(fd_, data, std::min(size, size_t{1} << 30));
     if (written < 0 && errno == EINTR) continue;
-    STAX_RUNTIME_CHECK(written >= 0, "{}: cannot write {} bytes: {}; nothing was saved", path_, size,
-                       std::strerror(errno));
+    STAX_RUNTIME_CHECK(written >= 0, "{}: cannot write {}: {}; nothing was saved", path_,
+                       counted(size, "byte"), std::strerror(errno));
     data += written;
     size -= static_cast<size_t>(written);
   }

@@ -9,6 +9,7 @@
 
 #include "support/check.h"
 #include "support/descriptor.h"
+#include "support/plural.h"
 
 namespace stax {
 
@@ -24,7 +25,8 @@ std::shared_ptr<MappedFile> MappedFile::open(const std::string& path) {
   const auto size = static_cast<size_t>(status.st_size);
   if (size == 0) return std::shared_ptr<MappedFile>(new MappedFile(path, nullptr, 0));
   void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd, 0);
-  STAX_RUNTIME_CHECK(data != MAP_FAILED, "{}: cannot map {} bytes: {}", path, size, std::strerror(errno));
+  STAX_RUNTIME_CHECK(data != MAP_FAILED, "{}: cannot map {}: {}", path, counted(size, "byte"),
+                     std::strerror(errno));
   return std::shared_ptr<MappedFile>(new MappedFile(path, static_cast<std::byte*>(data), size));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "support/check.h"
+#include "support/plural.h"
 #include "tensor/tensor_impl.h"
 
 namespace stax {
@@ -74,7 +75,8 @@ Tensor import_tensor(Struct* managed, bool read_only) {
   const DType dtype = dtype_of(in.dtype);
   auto* data = static_cast<std::byte*>(in.data) + in.byte_offset;
   STAX_CHECK(reinterpret_cast<uintptr_t>(data) % static_cast<uint64_t>(itemsize(dtype)) == 0,
-             "from_dlpack: the data are not aligned to their element size of {} bytes", itemsize(dtype));
+             "from_dlpack: the data are not aligned to their element size of {}",
+             counted(itemsize(dtype), "byte"));
   const std::span<const int64_t> sizes(in.shape, static_cast<size_t>(in.ndim));
   Extents extents =
       in.strides == nullptr

@@ -1,6 +1,7 @@
 #include "stax/factories.h"
 
 #include "support/check.h"
+#include "support/plural.h"
 #include "tensor/sym_int.h"
 #include "tensor/tensor_impl.h"
 
@@ -35,8 +36,8 @@ Tensor from_blob(void* data, IntList sizes, TensorOptions options) {
 }
 
 Tensor from_blob(void* data, IntList sizes, IntList strides, TensorOptions options) {
-  STAX_CHECK(sizes.size() == strides.size(), "from_blob: {} sizes, but {} strides", sizes.size(),
-             strides.size());
+  STAX_CHECK(sizes.size() == strides.size(), "from_blob: {}, but {}", counted(sizes.size(), "size"),
+             counted(strides.size(), "stride"));
   return blob(data, extents_of(numbers(sizes), numbers(strides)), options, {});
 }
 

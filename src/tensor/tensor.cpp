@@ -2,6 +2,7 @@
 #include "stax/tensor.h"
 
 #include "support/check.h"
+#include "support/plural.h"
 #include "tensor/element.h"
 #include "tensor/sym_int.h"
 #include "tensor/tensor_impl.h"
@@ -137,8 +138,8 @@ Scalar Tensor::item(std::source_location where) const {
 }
 
 Scalar StridedImpl::item(const std::source_location&) {
-  STAX_CHECK(element_count() == 1, "item: expected a tensor with one element, got one of {} elements",
-             element_count());
+  STAX_CHECK(element_count() == 1, "item: expected a tensor with one element, got one of {}",
+             counted(element_count(), "element"));
   if (device() != kCPU) {
     alignas(8) std::byte element[8];
     const TensorView here{element, dtype(), sizes().values(), strides().values()};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax {
 namespace detail {
@@ -152,8 +153,8 @@ Tensor new_view(const StridedImpl& base, DType dtype, Extents extents, int64_t o
   const int64_t span = span_of(extents, &lowest);
   const int64_t capacity = base.storage()->bytes() / itemsize(dtype);
   STAX_CHECK(span == 0 || (offset >= 0 && offset + lowest >= 0 && offset <= capacity - span),
-             "a view of {} elements from element {} on reaches outside its storage of {} elements", span,
-             offset, capacity);
+             "a view of {} from element {} on reaches outside its storage of {}", counted(span, "element"),
+             offset, counted(capacity, "element"));
   return Tensor(detail::ImplPtr(new StridedImpl(dtype, std::move(extents), offset, base.storage())));
 }
 

@@ -131,7 +131,7 @@ TEST(ExportContract, RefusesContradictingDeclarations) {
   EXPECT_THAT(error_of([&] {
                 export_program(f, std::tuple{zeros({6}), zeros({4})}, {{{1, Dim("n")}}});
               }),
-              HasSubstr("dimension 1 of tensor 0 is declared (n), the tensor has 1 dimensions"));
+              HasSubstr("dimension 1 of tensor 0 is declared (n), the tensor has 1 dimension"));
   EXPECT_THAT(error_of([&] {
                 export_program(f, std::tuple{zeros({6}), zeros({4})}, {{{0, Dim("n")}, {-1, Dim("n")}}});
               }),

@@ -149,7 +149,7 @@ TEST_F(ExportFile, RefusesEveryTruncation) {
     EXPECT_THAT(reason, testing::AnyOf(HasSubstr("is incomplete"), HasSubstr("is no exported program")))
         << length;
   }
-  EXPECT_THAT(refusal(whole + "x"), HasSubstr("1 bytes follow after its end"));
+  EXPECT_THAT(refusal(whole + "x"), HasSubstr("it goes on for 1 byte after its end"));
 }
 
 TEST_F(ExportFile, RefusesEveryFlippedByte) {

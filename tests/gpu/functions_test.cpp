@@ -90,7 +90,9 @@ TEST_F(GpuTest, EachClassOfSizesIsMeasuredOnce) {
     const Tensor x = ramp({n}), there = x.cuda();
     fake_cuda::reset();
     expect_close(compiled(there), f(x), 1e-6);
-    if (!on_real_gpu()) EXPECT_EQ(fake_cuda::launches().size() > 1, measures) << n;
+    if (!on_real_gpu()) {
+      EXPECT_EQ(fake_cuda::launches().size() > 1, measures) << n;
+    }
   }
   EXPECT_EQ(compiled.artifacts().size(), 1u);
 }

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "support/check.h"
+#include "support/plural.h"
 
 namespace stax::files {
 namespace {
@@ -38,7 +39,7 @@ int64_t checked_bytes(const std::vector<int64_t>& sizes, int64_t item_size) {
 std::shared_ptr<std::byte> allocate(int64_t nbytes) {
   const size_t rounded = (static_cast<size_t>(nbytes) + 63) / 64 * 64;
   void* data = std::aligned_alloc(64, std::max<size_t>(rounded, 64));
-  STAX_RUNTIME_CHECK(data != nullptr, "tensor files: cannot allocate {} bytes", nbytes);
+  STAX_RUNTIME_CHECK(data != nullptr, "tensor files: cannot allocate {}", counted(nbytes, "byte"));
   std::memset(data, 0, std::max<size_t>(rounded, 64));
   return {static_cast<std::byte*>(data), [](std::byte* p) { std::free(p); }};
 }
@@ -94,8 +95,8 @@ void check_view(const ArrayView& view, std::string_view what) {
   const int64_t expected = checked_bytes(view.sizes, itemsize(view.dtype));
   STAX_CHECK(expected >= 0, "{}: expected sizes that are not negative and whose product fits in 63 bits",
              what);
-  STAX_CHECK(view.nbytes == expected, "{}: expected {} bytes for its sizes and dtype {}, got {}", what,
-             expected, name(view.dtype), view.nbytes);
+  STAX_CHECK(view.nbytes == expected, "{}: expected {} for its sizes and dtype {}, got {}", what,
+             counted(expected, "byte"), name(view.dtype), view.nbytes);
   STAX_CHECK(view.data != nullptr || view.nbytes == 0, "{}: expected data, got a null pointer", what);
 }
 

@@ -8,6 +8,7 @@
 #include "support/atomic_file.h"
 #include "support/check.h"
 #include "support/mapped_file.h"
+#include "support/plural.h"
 
 namespace stax::files {
 namespace {
@@ -99,7 +100,7 @@ class HeaderParser {
       position_ += static_cast<size_t>(end - first);
       accept('L');  // as Python 2 wrote long integers
       out.push_back(value);
-      if (out.size() > kMaxRank) fail(fmt::format("at most {} dimensions", kMaxRank));
+      if (out.size() > kMaxRank) fail(fmt::format("at most {}", counted(kMaxRank, "dimension")));
       if (accept(',')) continue;
       expect(')');
       break;
@@ -180,13 +181,12 @@ HeaderPlace find_header(std::span<const std::byte> bytes, std::string_view what)
   STAX_CHECK(major >= 1 && major <= 3 && minor == 0,
              "{}: expected .npy format version 1.0, 2.0 or 3.0, got {}.{}", what, major, minor);
   const size_t width = major == 1 ? 2 : 4;
-  STAX_CHECK(bytes.size() >= 8 + width, "{}: expected a .npy file of at least {} bytes, got {}", what,
-             8 + width, bytes.size());
+  STAX_CHECK(bytes.size() >= 8 + width, "{}: expected a .npy file of at least {}, got {}", what,
+             counted(8 + width, "byte"), bytes.size());
   uint32_t length = 0;
   std::memcpy(&length, bytes.data() + 8, width);
-  STAX_CHECK(length <= bytes.size() - 8 - width,
-             "{}: expected a .npy header of {} bytes, got a file of only {} bytes", what, length,
-             bytes.size());
+  STAX_CHECK(length <= bytes.size() - 8 - width, "{}: expected a .npy header of {}, got a file of only {}",
+             what, counted(length, "byte"), counted(bytes.size(), "byte"));
   return {8 + width, length};
 }
 
@@ -202,12 +202,12 @@ ArrayView parse_npy(std::span<const std::byte> bytes, const std::shared_ptr<void
   STAX_CHECK(nbytes >= 0,
              "{}: expected an array of less than 2^63 bytes, got a shape whose product is larger", what);
   const auto available = static_cast<int64_t>(bytes.size() - begin - length);
-  STAX_CHECK(nbytes <= available, "{}: expected {} bytes of array data, got {}; the file is truncated", what,
-             nbytes, available);
+  STAX_CHECK(nbytes <= available, "{}: expected {} of array data, got {}; the file is truncated", what,
+             counted(nbytes, "byte"), available);
   STAX_CHECK(nbytes == available,
-             "{}: expected one array of {} bytes, got {} more bytes after it; save further arrays in "
+             "{}: expected one array of {}, got {} more bytes after it; save further arrays in "
              "files of their own or in one .npz",
-             what, nbytes, available - nbytes);
+             what, counted(nbytes, "byte"), available - nbytes);
   const std::byte* data = bytes.data() + begin + length;
   ArrayView view;
   if (swapped) {
@@ -245,8 +245,8 @@ std::string npy_header(const ArrayView& array) {
 
 void save_npy(const std::string& path, const ArrayView& array) {
   check_view(array, path);
-  STAX_CHECK(array.sizes.size() <= kMaxRank, "{}: expected at most {} dimensions, got {}", path, kMaxRank,
-             array.sizes.size());
+  STAX_CHECK(array.sizes.size() <= kMaxRank, "{}: expected at most {}, got {}", path,
+             counted(kMaxRank, "dimension"), array.sizes.size());
   AtomicFile file(path);
   file.write(npy_header(array));
   file.write(array.data, static_cast<size_t>(array.nbytes));

@@ -10,6 +10,7 @@
 #include "support/check.h"
 #include "support/json.h"
 #include "support/mapped_file.h"
+#include "support/plural.h"
 #include "support/utf8.h"
 
 namespace stax::files {
@@ -64,13 +65,13 @@ SafetensorsFile::Entry read_entry(const std::string& name, const Json& json) {
                                offsets[1]};
   STAX_CHECK(entry.begin >= 0 && entry.begin <= entry.end, "expected rising data_offsets, got [{}, {}]",
              entry.begin, entry.end);
-  STAX_CHECK(entry.sizes.size() <= kMaxRank, "expected at most {} dimensions, got {}", kMaxRank,
+  STAX_CHECK(entry.sizes.size() <= kMaxRank, "expected at most {}, got {}", counted(kMaxRank, "dimension"),
              entry.sizes.size());
   const FileDType* dtype = find_dtype(entry.dtype);
   const int64_t bytes = checked_bytes(entry.sizes, dtype != nullptr ? dtype->bytes : 1);
   STAX_CHECK(bytes >= 0, "expected sizes that are not negative and whose product fits in 63 bits");
   STAX_CHECK(dtype == nullptr || bytes == entry.end - entry.begin,
-             "expected {} bytes for its shape and dtype {}, got {}", bytes, entry.dtype,
+             "expected {} for its shape and dtype {}, got {}", counted(bytes, "byte"), entry.dtype,
              entry.end - entry.begin);
   return entry;
 }
@@ -84,9 +85,9 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(MappedFile::op
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof length);
   STAX_CHECK(length <= bytes.size() - 8 && length <= kMaxHeader,
-             "{}: expected a safetensors header of at most {} bytes, got a length of {}; the file is "
+             "{}: expected a safetensors header of at most {}, got a length of {}; the file is "
              "truncated or of another kind",
-             path, std::min<uint64_t>(bytes.size() - 8, kMaxHeader), length);
+             path, counted(std::min<uint64_t>(bytes.size() - 8, kMaxHeader), "byte"), length);
   data_begin_ = 8 + length;
   read_header({reinterpret_cast<const char*>(bytes.data()) + 8, length});
   check_layout();
@@ -124,8 +125,8 @@ void SafetensorsFile::check_layout() {
     index_.emplace(entry.name, i);
   }
   const auto available = static_cast<int64_t>(file_->bytes().size() - data_begin_);
-  STAX_CHECK(covered == available, "{}: expected {} bytes of tensor data, got {}{}", path, covered, available,
-             covered > available ? "; the file is truncated" : "");
+  STAX_CHECK(covered == available, "{}: expected {} of tensor data, got {}{}", path, counted(covered, "byte"),
+             available, covered > available ? "; the file is truncated" : "");
 }
 
 ArrayView SafetensorsFile::tensor(std::string_view name) const {
@@ -149,8 +150,8 @@ void check_names(const std::string& path, const std::vector<std::pair<std::strin
     STAX_CHECK(name != kMetadata && is_valid_utf8(name),
                "{}: expected a tensor name in UTF-8 other than {}, got '{}'", path, kMetadata, name);
     STAX_CHECK(seen.insert(name).second, "{}: expected every tensor name once, got '{}' twice", path, name);
-    STAX_CHECK(view.sizes.size() <= kMaxRank, "{}: expected at most {} dimensions, got {}", path, kMaxRank,
-               view.sizes.size());
+    STAX_CHECK(view.sizes.size() <= kMaxRank, "{}: expected at most {}, got {}", path,
+               counted(kMaxRank, "dimension"), view.sizes.size());
     check_view(view, name);
   }
   for (const auto& [key, value] : metadata) {
@@ -199,8 +200,8 @@ void save_safetensors(const std::string& path, const std::vector<std::pair<std::
     return width_a != width_b ? width_a > width_b : tensors[a].first < tensors[b].first;
   });
   const std::string header = header_of(tensors, order, metadata);
-  STAX_CHECK(static_cast<int64_t>(header.size()) <= kMaxHeader,
-             "{}: expected a header of at most {} bytes, got {}", path, kMaxHeader, header.size());
+  STAX_CHECK(static_cast<int64_t>(header.size()) <= kMaxHeader, "{}: expected a header of at most {}, got {}",
+             path, counted(kMaxHeader, "byte"), header.size());
   AtomicFile file(path);
   const uint64_t length = header.size();
   file.write(&length, sizeof length);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "support/check.h"
+#include "support/plural.h"
 #include "tensor/files/array_view.h"
 #include "tensor/files/zip.h"
 
@@ -34,8 +35,8 @@ class Fields {
   }
   void require(uint64_t offset, uint64_t length) const {
     STAX_CHECK(offset <= bytes_.size() && length <= bytes_.size() - offset,
-               "{}: expected {} bytes at offset {} of the zip archive, got a file of {} bytes", path_, length,
-               offset, bytes_.size());
+               "{}: expected {} at offset {} of the zip archive, got a file of {}", path_,
+               counted(length, "byte"), offset, counted(bytes_.size(), "byte"));
   }
   uint64_t size() const { return bytes_.size(); }
 
@@ -89,8 +90,8 @@ Directory find_directory(const Fields& fields, const std::string& path) {
   }
   fields.require(directory.offset, directory.size);
   STAX_CHECK(directory.count <= directory.size / 46,
-             "{}: expected a zip directory of at least 46 bytes a member, got {} bytes for {} members", path,
-             directory.size, directory.count);
+             "{}: expected a zip directory of at least 46 bytes a member, got {} for {}", path,
+             counted(directory.size, "byte"), counted(directory.count, "member"));
   return directory;
 }
 
@@ -126,8 +127,8 @@ void check_entry(const ZipEntry& entry, uint16_t flags, const std::string& path)
              "{}: expected the two sizes of stored zip member '{}' to agree, got {} and {}", path, entry.name,
              entry.stored_size, entry.size);
   STAX_CHECK(entry.method != 8 || entry.size / kDeflateRatio <= entry.stored_size,
-             "{}: expected zip member '{}' to unpack to at most {} times its {} bytes, got {}", path,
-             entry.name, kDeflateRatio, entry.stored_size, entry.size);
+             "{}: expected zip member '{}' to unpack to at most {} times its {}, got {}", path, entry.name,
+             kDeflateRatio, counted(entry.stored_size, "byte"), entry.size);
 }
 
 ZipEntry read_directory_entry(const Fields& fields, uint64_t& offset, const std::string& path) {
@@ -163,8 +164,9 @@ void read_local_header(const Fields& fields, ZipEntry& entry, uint64_t limit, co
       path, entry.name);
   entry.data_offset = offset + 30 + name_length + fields.get<uint16_t>(offset + 28);
   STAX_CHECK(entry.data_offset <= limit && entry.stored_size <= limit - entry.data_offset,
-             "{}: expected the {} bytes of zip member '{}' before the directory at offset {}, got them at {}",
-             path, entry.stored_size, entry.name, limit, entry.data_offset);
+             "{}: expected the {} of zip member '{}' before the directory at offset {}, got "
+             "them at {}",
+             path, counted(entry.stored_size, "byte"), entry.name, limit, entry.data_offset);
 }
 
 void check_overlap(std::vector<ZipEntry> entries, const std::string& path) {
@@ -215,9 +217,9 @@ ZipReader::ZipReader(std::shared_ptr<MappedFile> file) : file_(std::move(file)) 
     read_local_header(fields, entry, directory.offset, path);
     entries_.push_back(std::move(entry));
   }
-  STAX_CHECK(offset == directory.offset + directory.size,
-             "{}: expected a zip directory of {} bytes, got {} members in {} bytes", path, directory.size,
-             directory.count, offset - directory.offset);
+  STAX_CHECK(offset == directory.offset + directory.size, "{}: expected a zip directory of {}, got {} in {}",
+             path, counted(directory.size, "byte"), counted(directory.count, "member"),
+             counted(offset - directory.offset, "byte"));
   check_overlap(entries_, path);
 }
 
@@ -227,9 +229,8 @@ ZipReader::Content ZipReader::read(const ZipEntry& entry) const {
   if (entry.method == 8) {
     auto unpacked = allocate(static_cast<int64_t>(entry.size));
     const std::span<std::byte> to(unpacked.get(), entry.size);
-    STAX_CHECK(inflate_all(stored, to),
-               "{}: expected zip member '{}' to unpack to {} bytes, got damaged data", file_->path(),
-               entry.name, entry.size);
+    STAX_CHECK(inflate_all(stored, to), "{}: expected zip member '{}' to unpack to {}, got damaged data",
+               file_->path(), entry.name, counted(entry.size, "byte"));
     content = {to, unpacked};
   }
   const auto* bytes = reinterpret_cast<const Bytef*>(content.bytes.data());
