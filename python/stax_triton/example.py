@@ -14,7 +14,8 @@ def kind_of(kernel, name):
 
 
 def blocks_of(kernel):
-    return {name: size for name, size in kernel.config.items() if name.endswith("BLOCK")}
+    """Values of the constants among the kernel's parameters: sizes of blocks, and how many of them are kept."""
+    return {name: size for name, size in kernel.config.items() if name.isupper()}
 
 
 def numbers_of(kernel):

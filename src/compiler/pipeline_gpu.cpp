@@ -85,6 +85,7 @@ std::string launch_facts(const codegen::TileKernel& kernel, const loops::Program
     scalars.push_back(fmt::format("'scalar{}': {}", k, is_floating_point(kernel.scalars[k]) ? "0.5" : "1"));
   const codegen::LaunchConfig launch = tuning::default_config(kernel);
   for (const auto& [name, size] : launch.blocks) config.push_back(fmt::format("'{}': {}", name, size));
+  if (kernel.keeps) config.push_back(fmt::format("'{}': {}", codegen::kKeptBlocks, launch.kept));
   config.push_back(fmt::format("'num_warps': {}", launch.warps));
   config.push_back(fmt::format("'num_stages': {}", launch.stages));
   std::string text =
