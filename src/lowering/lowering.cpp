@@ -303,22 +303,22 @@ Lazy scatter_wide(Lowering& lowering, const Lazy& base, std::vector<Expr> sizes,
 
 }  // namespace
 
-std::vector<Lazy> Lowering::permute(const std::vector<DType>& dtypes, const std::vector<Expr>& sizes,
-                                    const std::function<Index(const Index&)>& target,
-                                    const std::function<std::vector<V>(const Index&)>& values) {
-  const std::vector<Expr> strides = graph::contiguous_strides(sizes);
-  const Index i = symbols(sizes.size(), index_symbol);
-  const Index at = target(i);
-  const std::vector<V> stored = values(i);
+std::vector<Lazy> Lowering::place(const Placement& p) {
+  const std::vector<Expr> strides = graph::contiguous_strides(p.sizes);
+  const Index i = symbols(p.from.size(), index_symbol);
+  const Index at = p.target(i);
+  const std::vector<V> values = p.values(i);
+  const ValueId mask = p.keep ? p.keep(i).id : -1;
   std::vector<Lazy> out;
   std::vector<Store> stores;
-  for (size_t k = 0; k < dtypes.size(); ++k) {
-    out.push_back(new_tensor(dtypes[k], sizes, strides));
-    Store store{out[k].buffer, Expr(), cast(stored[k], dtypes[k]).id};
+  for (size_t k = 0; k < p.dtypes.size(); ++k) {
+    out.push_back(new_tensor(p.dtypes[k], p.sizes, strides));
+    Store store{out[k].buffer, Expr(), cast(values[k], p.dtypes[k]).id};
     store.index = to_local(flat_offset(out[k], at), store.indirect);
+    store.mask = mask;
     stores.push_back(std::move(store));
   }
-  emit(sizes, {}, stores);
+  emit(p.from, {}, stores);
   return out;
 }
 

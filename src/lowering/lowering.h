@@ -126,11 +126,16 @@ class Lowering {
   Lazy scatter(const Lazy& base, std::vector<Expr> sizes, const std::function<Index(const Index&)>& target,
                const std::function<V(const Index&)>& value, bool accumulate);
 
-  /// New tensors of `sizes`, one a dtype, with values(i) at target(i) for every i, where target() takes every
-  /// element once.
-  std::vector<Lazy> permute(const std::vector<DType>& dtypes, const std::vector<Expr>& sizes,
-                            const std::function<Index(const Index&)>& target,
-                            const std::function<std::vector<V>(const Index&)>& values);
+  /// Values that move to where data says: new tensors of `sizes`, one a dtype, with values(i) at target(i)
+  /// for every i in `from` for which keep(i) is true (default: all). Every element is the target of one.
+  struct Placement {
+    std::vector<DType> dtypes;
+    std::vector<Expr> sizes, from;
+    std::function<Index(const Index&)> target;
+    std::function<std::vector<V>(const Index&)> values;
+    std::function<V(const Index&)> keep;
+  };
+  std::vector<Lazy> place(const Placement& placement);
 
   /// Names the buffer that the call being lowered may write into, since nobody reads its old value later; -1
   /// for none.

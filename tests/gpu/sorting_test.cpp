@@ -1,6 +1,7 @@
 // Orders of rows by ranks.
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "gpu/gpu_testing.h"
 
@@ -74,6 +75,28 @@ TEST_F(GpuTest, SortsNanBehindNumbers) {
   const auto [smallest, where_smallest] = topk(x.cuda(), 2, -1, false);
   expect_close(smallest, tensor({-kInf, 0.0}, kFloat32));
   expect_close(where_smallest, tensor({2, 4}, kInt64));
+}
+
+// 0 to 1008 in an order that repeats; 37 * 300 = 11 * 1009 + 1, so -300 is where the largest lies.
+TEST_F(GpuTest, FindsTheFirstOfLongRows) {
+  constexpr int64_t kPeriod = 1009, kFirst = 5;
+  if (!on_real_gpu()) GTEST_SKIP() << "takes the interpreter minutes; the loops are tested with the lowering";
+  const int64_t length = 50245;
+  const Tensor x = remainder(arange(length, kInt64) * 37, kPeriod).to(kFloat16);
+  for (const bool largest : {true, false}) {
+    auto compiled =
+        compile([=](const Tensor& t) { return topk(t, kFirst, -1, largest); }, {.strict_native = true});
+    const auto [values, indices] = compiled(x.cuda());
+    std::vector<int64_t> at;
+    for (int64_t value = 0; std::ssize(at) < kFirst; ++value)  // from the first on
+      for (int64_t p = largest ? (kPeriod - 300 * (value + 1) % kPeriod) % kPeriod : 300 * value % kPeriod;
+           p < length && std::ssize(at) < kFirst; p += kPeriod)
+        at.push_back(p);
+    expect_close(indices, tensor(at, kInt64));
+    expect_close(values, x.index_select(0, tensor(at, kInt64)));
+    EXPECT_EQ(compiled.artifacts().at(0).kernels.size(), 2u);
+    expect_on_gpu(compiled);
+  }
 }
 
 TEST_F(GpuTest, SelectsByRanks) {
