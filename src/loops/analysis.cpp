@@ -1,5 +1,7 @@
 #include "loops/analysis.h"
 
+#include <algorithm>
+
 namespace stax::loops {
 
 std::vector<bool> over_reduction(const Body& body) {
@@ -13,6 +15,22 @@ std::vector<bool> over_reduction(const Body& body) {
     over[i] = result;
   }
   return over;
+}
+
+std::vector<ValueId> needed_by(const Body& body, std::span<const ValueId> roots) {
+  ValueId last = -1;
+  for (ValueId r : roots) last = std::max(last, r);
+  std::vector<bool> needed(static_cast<size_t>(last + 1));
+  for (ValueId r : roots) needed[r] = true;
+  std::vector<ValueId> ids;
+  for (ValueId v = last; v >= 0; --v) {
+    if (!needed[v]) continue;
+    ids.push_back(v);
+    for (ValueId a : body[v].args) needed[a] = true;
+    for (ValueId a : body[v].indirect) needed[a] = true;
+  }
+  std::ranges::reverse(ids);
+  return ids;
 }
 
 bool accesses_memory(const Inst& inst) {

@@ -177,21 +177,13 @@ std::vector<ValueId> rebuild(const Body& from, BodyBuilder& to, const Rebuild& r
 
 std::vector<ValueId> copy_values(const Body& from, std::span<const ValueId> roots, BodyBuilder& to,
                                  const SymbolMap& map, ValueId mask) {
-  std::vector<bool> needed(from.size());
-  for (ValueId r : roots) needed[r] = true;
-  for (size_t i = from.size(); i-- > 0;) {
-    if (!needed[i]) continue;
-    for (ValueId a : from[i].args) needed[a] = true;
-    for (ValueId a : from[i].indirect) needed[a] = true;
-  }
   // t0, t1, ... belong to their instruction, whatever the map says about them.
   const SymbolMap outer = [&](Symbol s) -> std::optional<Expr> {
     return s.kind == SymbolKind::indirect || !map ? std::nullopt : map(s);
   };
   std::vector<ValueId> copied(from.size(), -1);
-  for (size_t i = 0; i < from.size(); ++i) {
-    if (!needed[i]) continue;
-    Inst inst = from[i];
+  for (const ValueId v : needed_by(from, roots)) {
+    Inst inst = from[v];
     const ValueId own_mask = mask_of(inst);
     for (ValueId& a : inst.args) a = copied[a];
     for (ValueId& a : inst.indirect) a = copied[a];
@@ -203,7 +195,7 @@ std::vector<ValueId> copy_values(const Body& from, std::span<const ValueId> root
         inst.args.back() = to.binary(OpCode::bitwise_and, inst.args.back(), mask);
       }
     }
-    copied[i] = to.add(std::move(inst));
+    copied[v] = to.add(std::move(inst));
   }
   std::vector<ValueId> out;
   for (ValueId r : roots) out.push_back(copied[r]);

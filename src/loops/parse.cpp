@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <set>
 
 #include "loops/analysis.h"
 #include "loops/constant_text.h"

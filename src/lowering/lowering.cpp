@@ -51,20 +51,12 @@ bool has_index(const Inst& inst) {
 // Rebuilds a formula with index symbols replaced and loads predicated; memoised, iterative over the needed
 // values only.
 ValueId Lowering::reindex(ValueId root, const Index& index, ValueId mask) {
-  std::vector<char> needed(static_cast<size_t>(root) + 1, 0);
-  needed[root] = 1;
-  for (ValueId v = root; v >= 0; --v) {
-    if (!needed[v]) continue;
-    for (const ValueId a : body_[v].args) needed[a] = 1;
-    for (const ValueId a : body_[v].indirect) needed[a] = 1;
-  }
   const auto map = [&](Symbol s) -> std::optional<Expr> {
     if (s.kind != SymbolKind::index) return std::nullopt;
     return index[s.number];
   };
   std::vector<ValueId> copy(static_cast<size_t>(root) + 1, -1);
-  for (ValueId v = 0; v <= root; ++v) {
-    if (!needed[v]) continue;
+  for (const ValueId v : loops::needed_by(body_.body(), {&root, 1})) {
     Inst inst = body_[v];
     for (ValueId& a : inst.args) a = copy[a];
     if (has_index(inst)) {
@@ -247,19 +239,10 @@ void Lowering::emit(std::vector<Expr> ranges, std::vector<Expr> reduction_ranges
     if (s.mask >= 0) roots.push_back(s.mask);
     roots.insert(roots.end(), s.indirect.begin(), s.indirect.end());
   }
-  ValueId last = -1;
-  for (const ValueId r : roots) last = std::max(last, r);
-  std::vector<char> needed(static_cast<size_t>(last + 1), 0);
-  for (const ValueId r : roots) needed[r] = 1;
-  for (ValueId v = last; v >= 0; --v) {
-    if (!needed[v]) continue;
-    for (const ValueId a : body_[v].args) needed[a] = 1;
-    for (const ValueId a : body_[v].indirect) needed[a] = 1;
-  }
   BodyBuilder out;
-  std::vector<ValueId> copy(static_cast<size_t>(last + 1), -1);
-  for (ValueId v = 0; v <= last; ++v) {
-    if (!needed[v]) continue;
+  const std::vector<ValueId> needed = loops::needed_by(body_.body(), roots);
+  std::vector<ValueId> copy(needed.empty() ? 0 : static_cast<size_t>(needed.back()) + 1, -1);
+  for (const ValueId v : needed) {
     Inst inst = body_[v];
     for (ValueId& a : inst.args) a = copy[a];
     for (ValueId& a : inst.indirect) a = copy[a];
@@ -358,17 +341,11 @@ void Lowering::store_to(const Lazy& target, const Lazy& value) {
 
 bool Lowering::reads(ValueId root, BufferId buffer, std::optional<Expr> but_at) const {
   const loops::Body& body = body_.body();
-  std::vector<char> needed(static_cast<size_t>(root) + 1, 0);
-  needed[root] = 1;
-  for (ValueId v = root; v >= 0; --v) {
-    if (!needed[v]) continue;
+  return std::ranges::any_of(loops::needed_by(body, {&root, 1}), [&](ValueId v) {
     const Inst& inst = body[v];
     const bool same_place = but_at && inst.indirect.empty() && inst.index == *but_at;
-    if (inst.op == OpCode::load && inst.buffer == buffer && !same_place) return true;
-    for (const ValueId a : inst.args) needed[a] = 1;
-    for (const ValueId a : inst.indirect) needed[a] = 1;
-  }
-  return false;
+    return inst.op == OpCode::load && inst.buffer == buffer && !same_place;
+  });
 }
 
 Lazy Lowering::overwrite(const Lazy& base, const Lazy& region, const Lazy& source) {

@@ -1,4 +1,7 @@
 // Reductions. Long ones with few results are split in two levels.
+#include <algorithm>
+
+#include "loops/analysis.h"
 #include "loops/fold.h"
 #include "lowering/loop_index.h"
 #include "lowering/scalar.h"
@@ -14,15 +17,9 @@ namespace {
 
 /// Whether a formula loads from where data says.
 bool gathers(const loops::Body& body, ValueId formula) {
-  std::vector<char> needed(static_cast<size_t>(formula) + 1, 0);
-  needed[formula] = 1;
-  for (ValueId v = formula; v >= 0; --v) {
-    if (!needed[v]) continue;
-    if (body[v].op == OpCode::load && !body[v].indirect.empty()) return true;
-    for (const ValueId a : body[v].args) needed[a] = 1;
-    for (const ValueId a : body[v].indirect) needed[a] = 1;
-  }
-  return false;
+  return std::ranges::any_of(loops::needed_by(body, {&formula, 1}), [&](ValueId v) {
+    return body[v].op == OpCode::load && !body[v].indirect.empty();
+  });
 }
 
 // Index of element `flat` of a row-major array.

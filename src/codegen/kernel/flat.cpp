@@ -268,18 +268,4 @@ void rebuild(FlatGroup& flat, const loops::Rebuild& rebuilt) {
   flat.node = std::move(node);
 }
 
-std::vector<ValueId> needed_by(const Body& body, const std::vector<ValueId>& roots) {
-  std::vector<bool> needed(body.size());
-  for (ValueId r : roots) needed[r] = true;
-  for (size_t i = body.size(); i-- > 0;) {
-    if (!needed[i]) continue;
-    for (ValueId a : body[i].args) needed[a] = true;
-    for (ValueId a : body[i].indirect) needed[a] = true;
-  }
-  std::vector<ValueId> ids;
-  for (size_t i = 0; i < body.size(); ++i)
-    if (needed[i]) ids.push_back(static_cast<ValueId>(i));
-  return ids;
-}
-
 }  // namespace stax::codegen

@@ -37,9 +37,6 @@ struct FlattenOptions {
 /// dtype; stores to group.local vanish.
 FlatGroup flatten(const loops::Program& program, const schedule::Group& group, FlattenOptions options = {});
 
-/// Instructions that `roots` need, themselves included, ascending.
-std::vector<loops::ValueId> needed_by(const loops::Body& body, const std::vector<loops::ValueId>& roots);
-
 /// loops::rebuild() of the group's body, and FlatGroup::node with it. The old body stays until the last.
 void rebuild(FlatGroup& flat, const loops::Rebuild& rebuilt);
 
