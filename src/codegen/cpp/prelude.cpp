@@ -1,6 +1,5 @@
 #include "codegen/cpp/prelude.h"
 
-#include <algorithm>
 #include <array>
 #include <set>
 

@@ -2,7 +2,6 @@
 // what is rare enough to go lane by lane.
 #include <set>
 
-#include "codegen/cpp/prelude.h"
 #include "codegen/cpp/spelling.h"
 
 namespace stax::codegen {

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "codegen/kernel/passes.h"
-#include "support/check.h"
 
 namespace stax::codegen {
 
@@ -59,16 +58,8 @@ void Passes::fill(int32_t array, ValueId id, Expr lo, Expr hi) {
   });
 }
 
-void Passes::block_pass(int32_t p, Expr lo, Expr hi) {
-  const Ids reduce = folds(p);
-  const Ids ids = collect(roots(p, true));
-  if (ids.empty() && reduce.empty()) return;
+void Passes::start_block(const Ids& running, Expr lo, Expr hi) {
   const Symbol v = layout_.vector;
-  plan_parts(std::any_of(reduce.begin(), reduce.end(), [&](ValueId id) { return is_long_sum(id); }),
-             kPartRows);
-  Ids running = reduce;
-  for (ValueId id : ids)
-    if (is_scan(flat_.body[id].op)) running.push_back(id);
   for (ValueId id : running) {
     const Accumulator& a = accumulators_.at(id);
     fill(a.array, id, lo, hi);
@@ -78,35 +69,52 @@ void Passes::block_pass(int32_t p, Expr lo, Expr hi) {
         e_.store_array(a.position_array, DType::int64, Expr(v) - lo, e_.constant(DType::int64, {0}));
       });
   }
-  auto reset = [&] {
+}
+
+void Passes::for_long_sums(const Ids& folds, Expr lo, Expr hi,
+                           const std::function<void(const Accumulator&, DType, Expr)>& visit) {
+  const Symbol v = layout_.vector;
+  for (ValueId id : folds) {
+    if (!is_long_sum(id)) continue;
+    const Accumulator& a = accumulators_.at(id);
+    const DType dtype = flat_.body[id].dtype;
+    e_.loop(v, lo, hi, layout_.lanes, [&] { visit(a, dtype, Expr(v) - lo); });
+  }
+}
+
+void Passes::add_parts(const Ids& folds, Expr lo, Expr hi, int32_t Accumulator::*to) {
+  for_long_sums(folds, lo, hi, [&](const Accumulator& a, DType dtype, Expr at) {
+    const Var sum = e_.load_array(a.outer_array, dtype, at), part = e_.load_array(a.array, dtype, at);
+    e_.store_array(a.*to, dtype, at, e_.compute(OpCode::add, dtype, {sum, part}));
+  });
+}
+
+/// Puts the part that began at `start` aside; the one that began at 0 is the first.
+void Passes::flush_parts(const Ids& folds, Expr lo, Expr hi, Expr start) {
+  if (start.is(1)) return add_parts(folds, lo, hi, &Accumulator::outer_array);
+  Statement when{.action = Action::when, .index = 0, .end = start};
+  e_.in(when.body, [&] { add_parts(folds, lo, hi, &Accumulator::outer_array); });
+  e_.in(when.other, [&] {
+    for_long_sums(folds, lo, hi, [&](const Accumulator& a, DType dtype, Expr at) {
+      e_.store_array(a.outer_array, dtype, at, e_.load_array(a.array, dtype, at));
+    });
+  });
+  e_.add(std::move(when));
+}
+
+void Passes::block_pass(int32_t p, Expr lo, Expr hi) {
+  const Ids reduce = folds(p);
+  const Ids ids = collect(roots(p, true));
+  if (ids.empty() && reduce.empty()) return;
+  plan_parts(std::any_of(reduce.begin(), reduce.end(), [&](ValueId id) { return is_long_sum(id); }),
+             kPartRows);
+  Ids running = reduce;
+  for (ValueId id : ids)
+    if (is_scan(flat_.body[id].op)) running.push_back(id);
+  start_block(running, lo, hi);
+  const auto reset = [&] {
     for (ValueId id : reduce)
       if (is_long_sum(id)) fill(accumulators_.at(id).array, id, lo, hi);
-  };
-  const auto for_sums = [&](auto visit) {
-    for (ValueId id : reduce) {
-      if (!is_long_sum(id)) continue;
-      const Accumulator& a = accumulators_.at(id);
-      const DType dtype = flat_.body[id].dtype;
-      e_.loop(v, lo, hi, layout_.lanes, [&] { visit(a, dtype, Expr(v) - lo); });
-    }
-  };
-  const auto add_parts = [&](int32_t Accumulator::*to) {
-    for_sums([&](const Accumulator& a, DType dtype, Expr at) {
-      const Var sum = e_.load_array(a.outer_array, dtype, at), part = e_.load_array(a.array, dtype, at);
-      e_.store_array(a.*to, dtype, at, e_.compute(OpCode::add, dtype, {sum, part}));
-    });
-  };
-  /// The part that starts at 0 is the first.
-  const auto flush = [&](Expr start) {
-    if (start.is(1)) return add_parts(&Accumulator::outer_array);
-    Statement when{.action = Action::when, .index = 0, .end = start};
-    e_.in(when.body, [&] { add_parts(&Accumulator::outer_array); });
-    e_.in(when.other, [&] {
-      for_sums([&](const Accumulator& a, DType dtype, Expr at) {
-        e_.store_array(a.outer_array, dtype, at, e_.load_array(a.array, dtype, at));
-      });
-    });
-    e_.add(std::move(when));
   };
   unrolled_ = 1;
   const bool simple = running.size() == reduce.size() && ids.size() <= 8;
@@ -122,13 +130,13 @@ void Passes::block_pass(int32_t p, Expr lo, Expr hi) {
         }
         if (!(from == end)) e_.loop(last, from, end, 1, [&] { block_rows(ids, reduce, lo, hi, 1); });
       },
-      reset, flush);
+      reset, [&](Expr start) { flush_parts(reduce, lo, hi, start); });
   if (parts_at_ == 0) {
     Statement when{.action = Action::when, .index = part_, .end = reduction_extent(0)};
-    e_.in(when.body, [&] { add_parts(&Accumulator::array); });
+    e_.in(when.body, [&] { add_parts(reduce, lo, hi, &Accumulator::array); });
     e_.add(std::move(when));
   } else if (parts_at_ > 0) {
-    add_parts(&Accumulator::array);
+    add_parts(reduce, lo, hi, &Accumulator::array);
   }
   for (ValueId id : reduce) {
     ready_[id] = true;

@@ -1,7 +1,6 @@
 #include "codegen/kernel/emitter.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "support/check.h"
 

@@ -1,6 +1,5 @@
 #include "codegen/kernel/online_softmax.h"
 
-#include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>

@@ -2,6 +2,7 @@
 // of it. Internal to codegen/kernel.
 #pragma once
 
+#include <functional>
 #include <map>
 
 #include "codegen/kernel/emitter.h"
@@ -71,6 +72,14 @@ class Passes {
 
   // Passes of a block
   void block_pass(int32_t p, Expr lo, Expr hi);
+  void start_block(const Ids& running, Expr lo, Expr hi);
+  /// Loops over the accumulators of the long sums among `folds`: visit(accumulator, dtype, place in its
+  /// arrays).
+  void for_long_sums(const Ids& folds, Expr lo, Expr hi,
+                     const std::function<void(const Accumulator&, DType, Expr)>& visit);
+  /// Adds the sums of the parts at hand to those put aside, into array `to`.
+  void add_parts(const Ids& folds, Expr lo, Expr hi, int32_t Accumulator::*to);
+  void flush_parts(const Ids& folds, Expr lo, Expr hi, Expr start);
   void block_rows(const Ids& ids, const Ids& folds, Expr lo, Expr hi, int32_t rows);
   void block_iteration(int32_t done, Expr lo, Expr hi);
   void fill(int32_t array, loops::ValueId id, Expr lo, Expr hi);

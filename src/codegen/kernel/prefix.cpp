@@ -1,7 +1,5 @@
 #include "codegen/kernel/prefix.h"
 
-#include <algorithm>
-
 namespace stax::codegen {
 
 using loops::Inst;
