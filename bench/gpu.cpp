@@ -172,6 +172,21 @@ std::vector<Row> scan_rows() {
   };
 }
 
+/// Values and their positions.
+std::vector<Row> order_rows() {
+  constexpr double kElement = 4 + 8;
+  return {
+      {"sort(x,-1), 16384x1000", 16384e3 * (4 + kElement),
+       [] {
+         return calls_of([](const Tensor& a) { return sort(a, -1); }, numbers({16384, 1000}));
+       }},
+      {"topk(x,50), 64x50257", 64 * (50257 * 4 + 50 * kElement),
+       [] {
+         return calls_of([](const Tensor& a) { return topk(a, 50); }, numbers({64, 50257}));
+       }},
+  };
+}
+
 std::vector<Row> half_precision_rows() {
   return {
       {"copy, bfloat16", 2 * kHalves,
@@ -261,6 +276,6 @@ int main(int argc, char** argv) {
   }
   if (!as_json) fmt::print("{}\n", device::cuda_properties(0).name);
   if (!as_json && part.empty()) calls();
-  for (const auto& rows : {float_rows(), scan_rows(), half_precision_rows(), product_rows()})
+  for (const auto& rows : {float_rows(), scan_rows(), order_rows(), half_precision_rows(), product_rows()})
     measure(rows, as_json, part);
 }

@@ -2,7 +2,8 @@
 """gpu_peers.py BENCH_GPU [PART]: the suite of bench_gpu beside PyTorch, eagerly, compiled, and compiled with max-autotune.
 
 Both measure the milliseconds that the device spends, from a cold L2 cache, in turns on the same GPU; a figure is the
-median of the rounds' medians. With PART only rows that have it in their names. The ratio is PyTorch's best over Stax. Needs a GPU and a Python with PyTorch."""
+median of the rounds' medians. With PART only rows that have it in their names, and those beside the suite, too. The ratio
+is PyTorch's best over Stax. Needs a GPU and a Python with PyTorch."""
 
 import json
 import math
@@ -61,10 +62,6 @@ ROWS = {
     "softmax(x,-1), 65536x1000": (lambda a: torch.softmax(a, -1), lambda: (numbers(65536, 1000),)),
     "softmax(x,-1), 4096x50257": (lambda a: torch.softmax(a, -1), lambda: (numbers(4096, 50257),)),
     "cross_entropy, 8192x50257": (lambda a, t: F.cross_entropy(a, t), lambda: (numbers(8192, 50257), targets())),
-    "cumsum(x,0), 2^24": (running(0), lambda: (numbers(1 << 24),)),
-    "cumsum(x,-1), 64x2^20": (running(-1), lambda: (numbers(64, 1 << 20),)),
-    "cumsum(x,-1), 8192x8192": (running(-1), lambda: (numbers(8192, 8192),)),
-    "cumsum(x,0), 8192x8192": (running(0), lambda: (numbers(8192, 8192),)),
     "gelu(x), bfloat16": (lambda a: F.gelu(a), lambda: (half(16384, 4096),)),
     "layer_norm(x,w,b), bfloat16": (norm, lambda: (half(16384, 4096), half(4096), half(4096))),
     "rms_norm(x,w), bfloat16": (lambda a, w: F.rms_norm(a, (4096,), w), lambda: (half(16384, 4096), half(4096))),
@@ -80,6 +77,15 @@ ROWS = {
     ),
     "a@b, 64x65536x64 bfloat16": (lambda a, b: a @ b, lambda: (half(64, 65536), half(65536, 64))),
     "a@b, 4096^3 TF32": (lambda a, b: a @ b, lambda: (numbers(4096, 4096), numbers(4096, 4096))),
+}
+# Measured where PART asks for them.
+BESIDE = {
+    "cumsum(x,0), 2^24": (running(0), lambda: (numbers(1 << 24),)),
+    "cumsum(x,-1), 64x2^20": (running(-1), lambda: (numbers(64, 1 << 20),)),
+    "cumsum(x,-1), 8192x8192": (running(-1), lambda: (numbers(8192, 8192),)),
+    "cumsum(x,0), 8192x8192": (running(0), lambda: (numbers(8192, 8192),)),
+    "sort(x,-1), 16384x1000": (lambda a: torch.sort(a, -1), lambda: (numbers(16384, 1000),)),
+    "topk(x,50), 64x50257": (lambda a: torch.topk(a, 50), lambda: (numbers(64, 50257),)),
 }
 WAYS = {"eager": None, "compiled": {}, "max-autotune": {"mode": "max-autotune-no-cudagraphs"}}
 
@@ -119,6 +125,8 @@ def prepared():
 
 
 def main(program, part=""):
+    if part:
+        ROWS.update(BESIDE)
     for name in [name for name in ROWS if part not in name]:
         del ROWS[name]
     ways, peers, ours = prepared(), [], []
@@ -130,6 +138,8 @@ def main(program, part=""):
     print("| --- |" + " ---: |" * (len(WAYS) + 3))
     ratios = []
     for name in ours[0]:
+        if name in BESIDE and name not in ROWS:
+            continue
         ms = statistics.median(o[name]["ms"] for o in ours)
         row = ours[0][name]
         rate = f"{row['operations'] / ms * 1e-9:.0f}" if row["operations"] else f"{row['bytes'] / ms * 1e-9:.2f}"
