@@ -33,10 +33,11 @@ graph::Op order(std::string_view schema, graph::MetaRule meta, graph::LowerRule 
   return row;
 }
 
-/// So that a program counts on the length that decides how rows are ordered.
+/// Checks the dimension, and lets a program count on the length that decides how rows are ordered.
 void settle_order(ShapeEnv& env, const MetaArgs& args) {
   const TensorMeta& self = args.tensor(0);
-  if (self.device != kCPU) sorts_by_ranks(env, row_length(self, row_dim(args)));
+  const int64_t dim = row_dim(args);
+  if (self.device != kCPU) sorts_by_ranks(env, row_length(self, dim));
 }
 
 Metas sort_meta(ShapeEnv& env, const MetaArgs& args) {
