@@ -65,9 +65,9 @@ class Gpu:
 
     def __init__(self):
         try:
-            self.library = ctypes.CDLL(LIBRARY)
+            self.cuda = ctypes.CDLL(LIBRARY)
             for name, types in FUNCTIONS.items():
-                getattr(self.library, name).argtypes = types
+                getattr(self.cuda, name).argtypes = types
         except (OSError, AttributeError) as error:
             raise NoGpu(str(error)) from None
         count, device = ctypes.c_int(), ctypes.c_int()
@@ -97,13 +97,13 @@ class Gpu:
         self.free()
 
     def call(self, function, *arguments):
-        error = getattr(self.library, function)(*arguments)
+        error = getattr(self.cuda, function)(*arguments)
         if error != 0:
             raise GpuError(f"{function}: {self.words(error)} ({error})")
 
     def words(self, error):
         text = ctypes.c_char_p()
-        self.library.cuGetErrorString(error, ctypes.byref(text))
+        self.cuda.cuGetErrorString(error, ctypes.byref(text))
         return (text.value or b"unknown error").decode()
 
     def attribute(self, which):
@@ -113,7 +113,7 @@ class Gpu:
 
     def allocate(self, size):
         address = ctypes.c_uint64()
-        error = self.library.cuMemAlloc_v2(ctypes.byref(address), max(size, 1))
+        error = self.cuda.cuMemAlloc_v2(ctypes.byref(address), max(size, 1))
         if error == OUT_OF_MEMORY:
             free, total = ctypes.c_size_t(), ctypes.c_size_t()
             self.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
@@ -126,7 +126,7 @@ class Gpu:
 
     def free(self):
         for address in self.allocated:
-            self.library.cuMemFree_v2(address)
+            self.cuda.cuMemFree_v2(address)
         self.allocated = []
 
     def load(self, compiled):
@@ -150,7 +150,7 @@ class Gpu:
             return self.launches(function, compiled, values, grid)
         finally:
             self.free()
-            self.library.cuModuleUnload(module)
+            self.cuda.cuModuleUnload(module)
 
     def launches(self, function, compiled, values, grid):
         arrays, arguments = [], []

@@ -13,6 +13,7 @@ import zlib
 
 import numpy as np
 
+from stax_triton import bfloat16
 from stax_triton.example import DTYPES, blocks_of, configured, file_of, grid_of, kind_of, numbers_of, parameters
 
 # Largest difference, relative to the largest value of a buffer: sums in another order, functions of the GPU. Integers
@@ -31,23 +32,16 @@ DRAWS = ("random", "ascending by 8", "ascending", "zeros")
 # Buffers.
 
 
-def to_bfloat16(values):
-    """Bits of float32 values, rounded to nearest even."""
-    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-    return np.where(np.isnan(values), np.uint16(0x7FFF), rounded)
-
-
 def as_floats(array, kind):
     """Half types as float32, in which they are computed; others as they are."""
     if kind == "bf16":
-        return (array.astype(np.uint32) << 16).view(np.float32)
+        return bfloat16.values_of(array)
     return array.astype(np.float32) if kind == "fp16" else array
 
 
 def as_stored(array, kind):
     if kind == "bf16":
-        return to_bfloat16(array)
+        return bfloat16.bits_of(array)
     return array.astype(np.float16) if kind == "fp16" else array
 
 

@@ -8,6 +8,7 @@ os.environ["TRITON_INTERPRET"] = "1"
 import numpy as np  # noqa: E402
 from triton.runtime import interpreter  # noqa: E402
 
+from stax_triton import bfloat16  # noqa: E402
 from stax_triton.heuristics import Kernel  # noqa: E402
 
 _patch_tensor = interpreter._patch_lang_tensor
@@ -28,9 +29,7 @@ def _convert_float(values, source, target, rounding_mode):
     """float32 to bfloat16 as GPUs do it, to nearest even; the interpreter cuts off."""
     names = (str(source), str(target))
     if names == ("fp32", "bf16"):
-        bits = np.ascontiguousarray(values).view(np.uint32)
-        rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-        return np.where(np.isnan(values), np.uint16(0x7FFF), rounded).reshape(np.shape(values))
+        return bfloat16.bits_of(values)
     if names == ("bf16", "fp32"):
         return np.asarray(values).view(np.uint16).astype(np.uint32) << 16
     return _convert_any(values, source, target, rounding_mode)

@@ -8,6 +8,8 @@ import numpy as np
 import triton.language as tl
 from triton.runtime.interpreter import TensorHandle
 
+from stax_triton import bfloat16
+
 
 def _array(x):
     return x.handle.data if isinstance(x, tl.tensor) else np.asarray(x)
@@ -122,15 +124,6 @@ fma = _wrap(_fma)
 _CTYPES = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}
 
 
-def _as_float(bits):
-    return (np.asarray(bits, dtype=np.uint32) << 16).view(np.float32)
-
-
-def _round_to_bfloat16(x):
-    bits = np.asarray(x, dtype=np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-
-
 def atomic_add(pointer, value, mask):
     """Position by position, so that dtypes without atomic instructions, and positions that repeat, are right."""
     addresses = pointer.handle.data
@@ -143,6 +136,6 @@ def atomic_add(pointer, value, mask):
             continue
         cell = np.frombuffer(_CTYPES[size].from_address(int(address)), dtype=values.dtype)
         if brain:
-            cell[0] = _round_to_bfloat16(_as_float(cell[0]) + _as_float(term))
+            cell[0] = bfloat16.bits_of(bfloat16.values_of(cell[0]) + bfloat16.values_of(term))
         else:
             cell[0] = cell[0] + term
