@@ -12,8 +12,11 @@ import sys
 import tempfile
 
 import triton
+import triton.language as tl
 from triton import knobs
+from triton._C.libtriton import nvidia
 from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia.compiler import CUDAOptions
 from triton.compiler import ASTSource
 
 from stax_triton.heuristics import Kernel
@@ -23,6 +26,11 @@ for _name in ("triton.runtime.cache", "triton.compiler.compiler", "triton.runtim
     _module = importlib.import_module(_name)
     if hasattr(_module, "triton_key"):
         _module.triton_key = lambda: triton.__version__
+
+# The option that lets libdevice's functions take subnormal numbers for 0. Before Triton 3.6 they always did.
+FLUSH = "enable_reflect_ftz"
+if not hasattr(CUDAOptions, FLUSH):
+    nvidia.set_nvvm_reflect_ftz = lambda module: None
 
 # What a kernel takes after its own arguments: global scratch memory and, from Triton 3.5 on, profile scratch memory.
 SCRATCH_POINTERS = (1, 2)
@@ -47,29 +55,43 @@ def load_kernel(path, name):
 STAGES = "NUM_STAGES"
 
 
-def argument_types(kernel, blocks, wide):
-    """Name to type of each parameter, in order; "constexpr" for the block sizes and the stages."""
+def argument_types(kernel, wide):
+    """Name to type of each parameter, in order; "constexpr" for block sizes and what else a configuration says."""
     size = "i64" if wide else "i32"
     return {
-        name: "constexpr" if name in blocks or name == STAGES else kernel.signature.get(name, size)
-        for name in inspect.signature(kernel.fn.fn).parameters
+        name: "constexpr" if parameter.annotation is tl.constexpr else kernel.signature.get(name, size)
+        for name, parameter in inspect.signature(kernel.fn.fn).parameters.items()
     }
 
 
-def compile_kernel(kernel, capability, blocks, warps, stages=1, wide=False, divisible=()):
+def constexprs(kernel, given):
+    """The value of each constexpr parameter: given, or what the kernel's text has in its place."""
+    values = {}
+    for name, parameter in inspect.signature(kernel.fn.fn).parameters.items():
+        if parameter.annotation is tl.constexpr:
+            values[name] = given.get(name, parameter.default)
+            if values[name] is inspect.Parameter.empty:
+                raise ValueError(f"{kernel.name} needs {name}, and only {', '.join(given)} are given")
+    return values
+
+
+def compile_kernel(kernel, capability, blocks, warps, stages=1, registers=0, wide=False, divisible=()):
     """The compiled kernel for sm_`capability`: attributes asm["cubin"] and metadata.
 
-    `blocks` gives the block parameters their values; `divisible` names the arguments that are multiples of 16."""
-    signature = argument_types(kernel, blocks, wide)
-    values = {**blocks, STAGES: stages}
+    `blocks` gives the block parameters their values; a thread has at most `registers` registers, if any are given;
+    `divisible` names the arguments that are multiples of 16."""
+    signature = argument_types(kernel, wide)
+    values = constexprs(kernel, {**blocks, STAGES: stages})
     constants, attributes = {}, {}
-    for position, (name, kind) in enumerate(signature.items()):
-        if kind == "constexpr":
+    for position, name in enumerate(signature):
+        if name in values:
             constants[(position,)] = values[name]
         if name in divisible:
             attributes[(position,)] = [["tt.divisibility", 16]]
     source = ASTSource(fn=kernel.fn, signature=signature, constexprs=constants, attrs=attributes)
-    options = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": False}
+    options = {"num_warps": warps, "num_stages": stages, "maxnreg": registers or None, "enable_fp_fusion": False}
+    if hasattr(CUDAOptions, FLUSH):
+        options[FLUSH] = False
     return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
 
 

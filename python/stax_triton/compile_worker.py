@@ -4,7 +4,7 @@ Request {"hello": true}: the answer names Triton's version, the files it consist
 nanoseconds] each), and a hash of this package.
 
 Any other request: source (text of the generated file), kernel (its name), capability, blocks (block parameter to
-value), warps, stages, wide, divisible. The answer has the machine code in hexadecimal digits, its hash, what a launch
+value), warps, stages, registers, wide, divisible. The answer has the machine code in hexadecimal digits, its hash, what a launch
 has to know, and "request": the hash of the line that is answered, so that an answer cannot be taken for another's.
 
 A request that fails is answered by {"request": ..., "error": text}.
@@ -100,6 +100,7 @@ class Compiler:
             blocks=request["blocks"],
             warps=request["warps"],
             stages=request["stages"],
+            registers=request["registers"],
             wide=request["wide"],
             divisible=request["divisible"],
         )
@@ -107,7 +108,7 @@ class Compiler:
         return self.describe(stax_compile, request, kernel, compiled, log, seconds)
 
     def describe(self, stax_compile, request, kernel, compiled, log, seconds):
-        types = stax_compile.argument_types(kernel, request["blocks"], request["wide"])
+        types = stax_compile.argument_types(kernel, request["wide"])
         arguments = [kind for kind in types.values() if kind != "constexpr"]
         registers, spill_bytes = stax_compile.resources(log)
         cubin, metadata = compiled.asm["cubin"], compiled.metadata

@@ -7,7 +7,7 @@ and never traps (x // 0 is 0, x % 0 is x).
 import triton
 import triton.language as tl
 
-from stax_triton.mathlib import atomic_add, libdevice  # noqa: F401
+from stax_triton.mathlib import atomic_add, exp2_flushed, libdevice, reciprocal_flushed  # noqa: F401
 
 
 @triton.jit
@@ -223,7 +223,10 @@ def cummin(value, index, dim):
 
 @triton.jit
 def sigmoid(x):
-    return tl.div_rn(1.0, 1.0 + libdevice.exp(-x)) if x.dtype == tl.float32 else 1.0 / (1.0 + libdevice.exp(-x))
+    """Of the exponential that does not overflow, so that what is below the smallest normal number is there, too."""
+    e = libdevice.exp(-tl.abs(x))
+    part = tl.where(x < 0.0, e, 1.0)
+    return tl.div_rn(part, 1.0 + e) if x.dtype == tl.float32 else part / (1.0 + e)
 
 
 @triton.jit
@@ -237,12 +240,12 @@ def erfc_relaxed(x):
     """Relatively to 3e-6 where it is above 0.05, 5e-4 above 6e-5, 4e-3 above 2e-9: Abramowitz and Stegun
     7.1.26, whose error shrinks with exp(-x^2). One reciprocal, one exp2."""
     a = tl.abs(x)
-    t = libdevice.fast_dividef(1.0, tl.fma(a, 0.3275911, 1.0))
+    t = reciprocal_flushed(tl.fma(a, 0.3275911, 1.0))
     p = tl.fma(t, 1.061405429, -1.453152027)
     p = tl.fma(p, t, 1.421413741)
     p = tl.fma(p, t, -0.284496736)
     p = tl.fma(p, t, 0.254829592)
-    tail = tl.exp2(x * x * -1.4426950408889634) * (p * t)
+    tail = exp2_flushed(x * x * -1.4426950408889634) * (p * t)
     return tl.where(x < 0, 2.0 - tail, tail)
 
 
@@ -432,8 +435,8 @@ def digamma(x):
     tail = w * (0.08333333333333333 - w * (0.008333333333333333 - w * (0.003968253968253968 - w * (
         0.004166666666666667 - w * (0.007575757575757576 - w * (0.021092796092796094 - w * 0.08333333333333333))))))
     value = shift + libdevice.log(z) - 0.5 / z - tail
-    fraction = y - libdevice.floor(y)
-    value = tl.where(reflect, value - pi / libdevice.tan(pi * fraction), value)
+    nearest = y - libdevice.rint(y)  # exact, and exact for tiny y
+    value = tl.where(reflect, value - pi / libdevice.tan(pi * nearest), value)
     value = tl.where(pole, float("nan"), value)
     value = tl.where(y == 0.0, libdevice.copysign(y * 0.0 + float("inf"), y * -1.0), value)
     return value.to(x.dtype)

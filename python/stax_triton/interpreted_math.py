@@ -121,6 +121,10 @@ def _fma(a, b, c):
 fma = _wrap(_fma)
 
 
+exp2_flushed = _wrap(np.exp2)
+reciprocal_flushed = _wrap(np.reciprocal)
+
+
 _CTYPES = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}
 
 

@@ -125,7 +125,7 @@ def _digamma(x):
     if x < 0:
         if math.isinf(x) or x == math.floor(x):
             return math.nan
-        return _digamma(1 - x) - math.pi / math.tan(math.pi * (x - math.floor(x)))
+        return _digamma(1 - x) - math.pi / math.tan(math.pi * math.remainder(x, 1))
     below = 0.0
     while x < 20:
         below, x = below + 1 / x, x + 1

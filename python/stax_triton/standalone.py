@@ -43,8 +43,9 @@ def compile_for(kernel, capability):
                                                       if n not in kernel.scalars and v % 16 == 0]  # fmt: skip
     compiled, log = stax_compile.compile_with_log(
         kernel, capability=capability, blocks=blocks, warps=kernel.config["num_warps"],
-        stages=kernel.config["num_stages"], wide=kernel.wide, divisible=divisible)  # fmt: skip
-    kinds = stax_compile.argument_types(kernel, blocks, kernel.wide)
+        stages=kernel.config["num_stages"], registers=kernel.config.get("maxnreg", 0), wide=kernel.wide,
+        divisible=divisible)  # fmt: skip
+    kinds = stax_compile.argument_types(kernel, kernel.wide)
     types = [kind for kind in kinds.values() if kind != "constexpr"]
     metadata = compiled.metadata
     scratch = [metadata.global_scratch_size, getattr(metadata, "profile_scratch_size", 0)]
@@ -126,7 +127,7 @@ def parsed(kernel, text):
 
 def options():
     parser = argparse.ArgumentParser(description="Checks and measures the kernels of this file.")
-    parser.add_argument("--config", default="", help="block sizes, warps, stages: XBLOCK=8,num_warps=4")
+    parser.add_argument("--config", default="", help="block sizes, warps and what else the file says of them: XBLOCK=8,num_warps=4")
     parser.add_argument("--target", help="compile for this architecture (sm_90) only, and use no GPU")
     parser.add_argument("--kernel", help="only the kernel of that name")
     given = parser.parse_args()

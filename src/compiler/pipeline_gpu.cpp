@@ -88,6 +88,7 @@ std::string launch_facts(const codegen::TileKernel& kernel, const loops::Program
   if (kernel.keeps) config.push_back(fmt::format("'{}': {}", codegen::kKeptBlocks, launch.kept));
   config.push_back(fmt::format("'num_warps': {}", launch.warps));
   config.push_back(fmt::format("'num_stages': {}", launch.stages));
+  if (kernel.keeps) config.push_back(fmt::format("'{}': {}", codegen::kMostRegisters, launch.registers));
   std::string text =
       fmt::format(", elements={{{}}}, numels={{{}}}", fmt::join(elements, ", "), fmt::join(numels, ", "));
   if (!symbols.empty()) text += fmt::format(", symbols={{{}}}", fmt::join(symbols, ", "));

@@ -39,6 +39,7 @@ Json to_json(const TritonRequest& r) {
   request.set("blocks", std::move(blocks));
   request.set("warps", static_cast<int64_t>(r.config.warps));
   request.set("stages", static_cast<int64_t>(r.config.stages));
+  request.set("registers", static_cast<int64_t>(r.config.registers));
   request.set("wide", r.wide_index);
   request.set("divisible", std::move(divisible));
   return request;

@@ -31,6 +31,7 @@ constexpr struct {
     {"num_warps", &LaunchConfig::warps},
     {"num_stages", &LaunchConfig::stages},
     {codegen::kKeptBlocks, &LaunchConfig::kept},
+    {codegen::kMostRegisters, &LaunchConfig::registers},
 };
 constexpr size_t kSettingCount = std::size(kSettings);
 
@@ -65,6 +66,7 @@ class Candidates {
     int32_t warps = 0;       // 0: as many as the blocks need
     bool at_a_time = false;  // a staged loop loads nothing ahead
     int32_t kept = 0;        // blocks of a row, where the kernel keeps some
+    int32_t registers = 0;   // of a thread at most, where the space has such configurations
   };
 
   void add(const Wanted& wanted) {
@@ -80,7 +82,10 @@ class Candidates {
     }
     config.warps = wanted.warps > 0 ? wanted.warps : warps_for(values);
     config.stages = wanted.at_a_time ? 1 : stages_for(kernel_, config);
-    if (kernel_.keeps) config.kept = std::min(wanted.kept, steps_of_row(config));
+    if (kernel_.keeps) {
+      config.kept = std::min(wanted.kept, steps_of_row(config));
+      config.registers = wanted.registers;
+    }
     add(std::move(config));
   }
 
@@ -198,10 +203,13 @@ void looped(const TileKernel& kernel, Candidates& out) {
         return;
       }
       if (kernel.keeps) {
-        // As many values of a thread in registers as two instances of a processor have room for, or one.
-        for (const auto& [block, warps, kept] :
-             {std::tuple{8192, 32, 3}, {8192, 32, 2}, {8192, 16, 4}, {4096, 16, 2}, {2048, 16, 4}})
-          out.add({.x = 1, .r0 = block, .warps = warps, .kept = kept});
+        // Two instances of a processor, which leave each other time to wait for memory, or one that keeps so
+        // much of a row that little is read again.
+        out.add({.x = 1, .r0 = 16384, .warps = 16, .registers = 64});
+        out.add({.x = 1, .r0 = 8192, .warps = 8, .kept = 1, .registers = 128});
+        out.add({.x = 1, .r0 = 16384, .warps = 16, .kept = 2});
+        out.add({.x = 1, .r0 = 8192, .warps = 8});
+        out.add({.x = 1, .r0 = 4096, .warps = 4});
         return;
       }
       for (const auto& [block, warps] : {std::pair{4096, 4}, {4096, 16}, {2048, 16}, {8192, 32}, {4096, 8}})
@@ -238,9 +246,10 @@ ConfigSpace::ConfigSpace(const TileKernel& kernel) {
           {std::string(codegen::facts_of(axis.kind).block), powers_of_two(largest_block(axis))});
     }
   }
-  std::vector<int64_t> values[kSettingCount] = {powers_of_two(kMostWarps), {1}, {0}};
+  std::vector<int64_t> values[kSettingCount] = {powers_of_two(kMostWarps), {1}, {0}, {0}};
   if (kernel.staged) values[1] = {1, 2, 3, 4, 6, 8};
   if (kernel.keeps) values[2] = {0, 1, 2, 3, 4, 6};
+  if (kernel.keeps) values[3] = {0, 64, 128};
   for (size_t k = 0; k < kSettingCount; ++k)
     parameters_.push_back({std::string(kSettings[k].name), std::move(values[k])});
 }
@@ -296,19 +305,19 @@ LaunchConfig ConfigSpace::draw(std::mt19937_64& random) const {
 }
 
 int64_t ConfigSpace::size() const {
-  // Walks the blocks and, last, those kept; warps and stages do not change what fits.
+  // Walks the blocks and, last, those kept; the other settings do not change what fits.
   const size_t blocks = block_count();
   const std::function<int64_t(size_t, int64_t)> count = [&](size_t i, int64_t values) -> int64_t {
     if (values > kMostValues) return 0;
     if (i == blocks)
-      return std::ranges::count_if(parameters_.back().values,
+      return std::ranges::count_if(parameters_[blocks + 2].values,
                                    [&](int64_t kept) { return values * (1 + kept) <= kMostValues; });
     int64_t n = 0;
     for (const int64_t v : parameters_[i].values) n += count(i + 1, values * v);
     return n;
   };
   const auto choices = [&](size_t i) { return static_cast<int64_t>(parameters_[i].values.size()); };
-  return count(0, fixed_) * choices(blocks) * choices(blocks + 1);
+  return count(0, fixed_) * choices(blocks) * choices(blocks + 1) * choices(blocks + 3);
 }
 
 size_t ConfigSpace::block_count() const {
@@ -337,7 +346,9 @@ std::string to_string(const LaunchConfig& config) {
   std::string text;
   for (const auto& [name, block] : config.blocks) text += fmt::format("{}={} ", name, block);
   text += fmt::format("num_warps={} num_stages={}", config.warps, config.stages);
-  return config.kept == 0 ? text : text + fmt::format(" {}={}", codegen::kKeptBlocks, config.kept);
+  if (config.kept > 0) text += fmt::format(" {}={}", codegen::kKeptBlocks, config.kept);
+  if (config.registers > 0) text += fmt::format(" {}={}", codegen::kMostRegisters, config.registers);
+  return text;
 }
 
 }  // namespace stax::tuning

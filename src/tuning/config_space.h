@@ -12,10 +12,10 @@
 
 namespace stax::tuning {
 
-/// A block size, the number of warps, of pipeline stages or of blocks kept, and the values it may take,
-/// ascending.
+/// A block size, the number of warps, of pipeline stages, of blocks kept or of registers at most, and the
+/// values it may take, ascending.
 struct Parameter {
-  std::string name;  // TileAxisFacts::block, "num_warps", "num_stages" or codegen::kKeptBlocks
+  std::string name;  // TileAxisFacts::block, "num_warps", "num_stages", kKeptBlocks or kMostRegisters
   std::vector<int64_t> values;
 };
 
@@ -42,7 +42,7 @@ class ConfigSpace {
 
   size_t block_count() const;
 
-  std::vector<Parameter> parameters_;  // blocks in the kernel's order, then warps, stages and blocks kept
+  std::vector<Parameter> parameters_;  // blocks in the kernel's order, then the settings
   int64_t fixed_ = 1;                  // product of the blocks that are no parameters
 };
 
@@ -50,7 +50,8 @@ class ConfigSpace {
 /// the direction of its reductions.
 std::vector<codegen::LaunchConfig> candidates(const codegen::TileKernel& kernel);
 
-/// "XBLOCK=8 num_warps=4 num_stages=1", and " R0_KEPT=2" where blocks are kept.
+/// "XBLOCK=8 num_warps=4 num_stages=1", and " R0_KEPT=2" where blocks are kept, " maxnreg=64" where registers
+/// are limited.
 std::string to_string(const codegen::LaunchConfig& config);
 
 }  // namespace stax::tuning

@@ -32,6 +32,7 @@ Json to_json(const LaunchConfig& config) {
   record.set("num_warps", static_cast<int64_t>(config.warps));
   record.set("num_stages", static_cast<int64_t>(config.stages));
   record.set("kept", static_cast<int64_t>(config.kept));
+  record.set("registers", static_cast<int64_t>(config.registers));
   return record;
 }
 
@@ -42,6 +43,7 @@ LaunchConfig from_json(const Json& record) {
   config.warps = static_cast<int32_t>(record.at("num_warps").as_int());
   config.stages = static_cast<int32_t>(record.at("num_stages").as_int());
   config.kept = static_cast<int32_t>(record.at("kept").as_int());
+  config.registers = static_cast<int32_t>(record.at("registers").as_int());
   return config;
 }
 

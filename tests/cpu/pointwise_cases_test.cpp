@@ -535,6 +535,44 @@ TEST(PointwiseCases, OverflowAndUnderflowOfFloat32) {
                   {kFloat32});
 }
 
+// 2^-130 has 19 digits in float32. The first row is itself to first order.
+TEST(PointwiseCases, NumbersBelowTheSmallestNormalOne) {
+  const double tiny = std::ldexp(1.0, -130), large = std::ldexp(1.0, 125);
+  check_pointwise({.function =
+                       [](const Tensors& x) {
+                         return Tensors{expm1(x[0]), log1p(x[0]), sin(x[0]),  tan(x[0]),   asin(x[0]),
+                                        atan(x[0]),  sinh(x[0]),  tanh(x[0]), asinh(x[0]), atanh(x[0])};
+                       },
+                   .inputs = {{tiny, -tiny}},
+                   .expected = std::vector<std::vector<double>>(10, {tiny, -tiny}),
+                   .tolerance = 1e-5},
+                  {kFloat32});
+  check_pointwise({.function =
+                       [](const Tensors& x) {
+                         return Tensors{log(x[0]),   log2(x[0]),   sqrt(x[0]),
+                                        rsqrt(x[0]), lgamma(x[0]), 1 / (x[0] * 32)};
+                       },
+                   .inputs = {{tiny}},
+                   .expected = {{-90.10913347279289},
+                                {-130},
+                                {std::ldexp(1.0, -65)},
+                                {std::ldexp(1.0, 65)},
+                                {90.10913347279289},
+                                {large}},
+                   .tolerance = 1e-6},
+                  {kFloat32});
+  check_pointwise({.function = [](const Tensors& x) { return Tensors{sigmoid(x[0])}; },
+                   .inputs = {{-88, -64}},
+                   .expected = {{6.054601895401186e-39, 1.603810890548638e-28}},
+                   .tolerance = 1e-5},
+                  {kFloat32});
+  check_pointwise({.function = [](const Tensors& x) { return Tensors{digamma(x[0])}; },
+                   .inputs = {{-1e-30, 1e-30, -0.25}},
+                   .expected = {{1e30, -1e30, 2.9141391202135245}},
+                   .tolerance = 1e-6},
+                  {kFloat32});
+}
+
 TEST(PointwiseCases, JoinedLogarithmsOfInfinities) {
   check_pointwise(
       {.function =

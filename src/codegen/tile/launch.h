@@ -15,18 +15,19 @@ namespace stax::codegen {
 struct TileKernel;
 
 /// How a kernel is launched: the sizes of its blocks, the warps that an instance has, for how many steps of a
-/// staged loop there are blocks at a time (1: none is loaded ahead), and how many blocks of a row stay in
-/// registers for later passes (TileKernel::keeps).
+/// staged loop there are blocks at a time (1: none is loaded ahead), how many blocks of a row stay in
+/// registers for later passes (TileKernel::keeps), and how many registers a thread has at most (0: as many as
+/// its code takes), which decides how many instances a processor holds.
 struct LaunchConfig {
   std::vector<std::pair<std::string, int64_t>> blocks;  // TileAxisFacts::block and size, in order
-  int32_t warps = 4, stages = 1, kept = 0;
+  int32_t warps = 4, stages = 1, kept = 0, registers = 0;
 
   /// Values of the kernel's parameters that machine code is made for.
   std::vector<std::pair<std::string, int64_t>> constants() const;
 };
 
-/// The parameter of kernels for LaunchConfig::kept.
-constexpr std::string_view kKeptBlocks = "R0_KEPT";
+/// The parameter of kernels for LaunchConfig::kept, and Triton's name of LaunchConfig::registers.
+constexpr std::string_view kKeptBlocks = "R0_KEPT", kMostRegisters = "maxnreg";
 
 /// What is known of the arguments of a launch.
 enum class Alignment : uint8_t {

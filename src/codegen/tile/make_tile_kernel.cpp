@@ -470,10 +470,17 @@ class TileBuilder {
       if (is_fold(id) || loops::info(flat_.body[id].op).kind == OpKind::scan)
         start(id, partial.contains(id) ? partial.at(id) : -1);
     if (kernel_.keeps) kept_steps(ids, folds);
-    TileStatement loop{.action = TileAction::loop};
+    TileStatement loop{.action = TileAction::loop, .backward = goes_backward(ids)};
     points(loop, ids, folds);
     add(std::move(loop));
     for (ValueId id : folds) finish(id, accumulators_[id], accumulators_[id]);
+  }
+
+  /// Every other pass over rows that are read again: what the pass before read last is still in the cache.
+  bool goes_backward(const std::vector<ValueId>& ids) const {
+    return kernel_.keeps && current_pass_ % 2 == 1 && std::ranges::none_of(ids, [&](ValueId id) {
+             return loops::info(flat_.body[id].op).kind == OpKind::scan;
+           });
   }
 
   /// Blocks that stay in registers: what this pass is the first to need is loaded before any of it is used.

@@ -98,6 +98,7 @@ struct TileStatement {
   bool of_rows = false;    // start, accumulate, reduce: accumulators of whole rows, to which blocks are added
   bool relaxed = false;    // compute: a part of a half type's rounding may be missing
   bool aligned = false;    // memory in a loop: a whole number of vectors from TileKernel::peel
+  bool backward = false;   // loop: from the last block to the first
   int32_t kept = -1;       // load, recall: its number among the loads whose blocks later passes recall
   Eviction eviction = Eviction::none;
   std::vector<TileStatement> body;

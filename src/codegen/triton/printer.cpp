@@ -613,10 +613,11 @@ class TritonPrinter {
   }
 
   void loop(const TileStatement& s) {
-    line("for r0_offset in tl.range({}, r0_numel, R0_BLOCK{}):",
-         kernel_.keeps ? fmt::format("{} * R0_BLOCK", kKeptBlocks) : "0",
+    const std::string first = kernel_.keeps ? fmt::format("{} * R0_BLOCK", kKeptBlocks) : "0";
+    line("for {} in tl.range({}, r0_numel, R0_BLOCK{}):", s.backward ? "r0_done" : "r0_offset", first,
          kernel_.staged ? ", num_stages=NUM_STAGES" : "");
     ++depth_;
+    if (s.backward) line("r0_offset = (r0_numel - 1) // R0_BLOCK * R0_BLOCK + {} - r0_done", first);
     block_of_row(s);
     --depth_;
   }
@@ -624,7 +625,11 @@ class TritonPrinter {
   void kept_steps(const TileStatement& s) {
     line("for r0_step in tl.static_range({}):", kKeptBlocks);
     ++depth_;
-    line("r0_offset = r0_step * R0_BLOCK");
+    // As wide as in the loop that follows, where the variables of a step are carried on.
+    if (kernel_.wide_index)
+      line("r0_offset = tl.full([], r0_step * R0_BLOCK, tl.int64)");
+    else
+      line("r0_offset = r0_step * R0_BLOCK");
     block_of_row(s);
     --depth_;
   }

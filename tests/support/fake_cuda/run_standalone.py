@@ -28,7 +28,7 @@ def main(path, old, new, *options):
     def compile_for(kernel, capability):
         assert capability == 90
         blocks = example.blocks_of(kernel)
-        kinds = stax_compile.argument_types(kernel, blocks, kernel.wide)
+        kinds = stax_compile.argument_types(kernel, kernel.wide)
         types = [kind for kind in kinds.values() if kind != "constexpr"]
         files = pathlib.Path(example.file_of(kernel)).read_text(encoding="utf-8").split("import triton\n")
         source = "import triton\n" + next(file for file in files if f"def {kernel.name}(" in file)

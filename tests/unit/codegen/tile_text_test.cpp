@@ -108,19 +108,21 @@ TEST(TileText, ManyRowsAreReadAgainAndFewAreKept) {
 TEST(TileText, BlocksOfRowsStayInRegisters) {
   std::string text = shares(65536);
   EXPECT_THAT(text, HasSubstr("R0_BLOCK : tl.constexpr, R0_KEPT : tl.constexpr = 0):"));
-  const char* in_order[] = {"kept0 = ()\n",
-                            "for r0_step in tl.static_range(R0_KEPT):",
-                            "kept0 = kept0 + (tl.load(in_ptr0",
-                            "for r0_step in tl.static_range(R0_KEPT):",
-                            "= kept0[r0_step]\n",
-                            "for r0_offset in tl.range(R0_KEPT * R0_BLOCK, r0_numel, R0_BLOCK):",
-                            "tl.load(in_ptr0",
-                            "for r0_step in tl.static_range(R0_KEPT):",
-                            "= kept0[r0_step]\n",
-                            "tl.store(out_ptr0",
-                            "for r0_offset in tl.range(R0_KEPT * R0_BLOCK, r0_numel, R0_BLOCK):",
-                            "tl.load(in_ptr0",
-                            "tl.store(out_ptr0"};
+  const char* in_order[] = {
+      "kept0 = ()\n",
+      "for r0_step in tl.static_range(R0_KEPT):",
+      "kept0 = kept0 + (tl.load(in_ptr0",
+      "for r0_step in tl.static_range(R0_KEPT):",
+      "= kept0[r0_step]\n",
+      "for r0_offset in tl.range(R0_KEPT * R0_BLOCK, r0_numel, R0_BLOCK):",
+      "tl.load(in_ptr0",
+      "for r0_step in tl.static_range(R0_KEPT):",
+      "= kept0[r0_step]\n",
+      "tl.store(out_ptr0",
+      "for r0_done in tl.range(R0_KEPT * R0_BLOCK, r0_numel, R0_BLOCK):",
+      "r0_offset = (r0_numel - 1) // R0_BLOCK * R0_BLOCK + R0_KEPT * R0_BLOCK - r0_done",
+      "tl.load(in_ptr0",
+      "tl.store(out_ptr0"};
   size_t at = 0;
   for (const char* part : in_order) {
     at = text.find(part, at);

@@ -52,11 +52,11 @@ TEST(ConfigSpace, LeavesOutBlocksThatTritonRefuses) {
 }
 
 // Values of a block, and of those kept with it: 2^20 at most. 0 to 4 or 6 blocks of up to 2^17 fit together,
-// up to 3 of 2^18, 1 of 2^19.
+// up to 3 of 2^18, 1 of 2^19. Each by 6 numbers of warps and 3 limits of registers.
 TEST(ConfigSpace, CountsBlocksThatAreKept) {
   codegen::TileKernel kernel = reduction_kernel(1, 1 << 16, ReductionHint::inner);
   kernel.keeps = true;
-  EXPECT_EQ(ConfigSpace(kernel).size(), 17 * 6 * 6);
+  EXPECT_EQ(ConfigSpace(kernel).size(), 17 * 6 * 6 * 3);
   kernel.axes.front().size_hint = 16;  // blocks of 16 by 2^16 leave no room, 8 by 2^16 none but for one
   const ConfigSpace space(kernel);
   // By the exponent of the block: 6 numbers of blocks kept up to 2^17, 4 for 2^18, 2 for 2^19, 1 for 2^20.
@@ -64,7 +64,7 @@ TEST(ConfigSpace, CountsBlocksThatAreKept) {
   int64_t expected = 0;
   for (int x = 0; x <= 4; ++x)
     for (int r = 0; r <= 16; ++r) expected += of_exponent[std::max(0, x + r - 17)];
-  EXPECT_EQ(space.size(), expected * 6);
+  EXPECT_EQ(space.size(), expected * 6 * 3);
   LaunchConfig kept{.blocks = {{"XBLOCK", 8}, {"R0_BLOCK", 1 << 16}}, .kept = 1};
   EXPECT_TRUE(space.contains(kept));
   EXPECT_EQ(to_string(kept), "XBLOCK=8 R0_BLOCK=65536 num_warps=4 num_stages=1 R0_KEPT=1");
