@@ -63,6 +63,9 @@ Times measure(const CompiledFunction<OnnxModel>& model, const std::vector<Tensor
 
 int bench(const BenchOptions& options) {
   STAX_CHECK(options.seconds > 0, "bench: --seconds is to be positive, not {}", options.seconds);
+  STAX_CHECK(
+      !options.batch || options.inputs.empty(),
+      "bench: --batch is for inputs of zeros; the files of --input have their own sizes; leave one out");
   const OnnxModel model = OnnxModel::load(options.model);
   const std::vector<Tensor> inputs = options.inputs.empty() ? empty_inputs(model.program(), options.batch)
                                                             : read_inputs(model.program(), options.inputs);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,10 +33,11 @@ struct RunOptions {
 int run(const RunOptions& options);
 
 struct ShowOptions {
-  std::string program;   ///< a built-in example, or an .onnx file
-  std::string target;    ///< "cpu", or "cuda:sm_90"
-  std::string stage;     ///< "graph", "loops", "schedule", "kernels", "cpp", "triton" or "plan"
-  int64_t batch = 1;     ///< length of a model's dimensions that have no fixed one
+  std::string program;  ///< a built-in example, or an .onnx file
+  std::string target;   ///< "cpu", or "cuda:sm_90"
+  std::string stage;    ///< "graph", "loops", "schedule", "kernels", "cpp", "triton" or "plan"
+  /// Length of a model's dimensions that have no fixed one; not given: 1. Examples have none.
+  std::optional<int64_t> batch;
   bool dynamic = false;  ///< with symbolic sizes: of an example all, of a model those that its file names
 };
 /// Prints a program at one stage of its compilation.
@@ -44,7 +46,7 @@ int show(const ShowOptions& options);
 struct CompileKernelsOptions {
   std::vector<std::string> programs;  ///< built-in examples, or .onnx files
   std::vector<std::string> targets;   ///< "cuda:sm_90"
-  int64_t batch = 1;                  ///< as in ShowOptions
+  std::optional<int64_t> batch;       ///< as in ShowOptions
   bool dynamic = false;
   int32_t jobs = 0;  ///< processes at a time; 0 for one a core
 };
@@ -55,7 +57,7 @@ int compile_kernels(const CompileKernelsOptions& options);
 struct BenchOptions {
   std::string model;                ///< an .onnx file
   std::vector<std::string> inputs;  ///< NAME=FILE.npy; none: zeros
-  int64_t batch = 1;                ///< length of dimensions that have no fixed one, where there are no files
+  std::optional<int64_t> batch;     ///< as in ShowOptions, where there are no files
   double seconds = 2;               ///< to measure for
   bool json = false;
 };

@@ -37,16 +37,25 @@ std::vector<Tensor> read_inputs(const onnx::OnnxProgram& program, const std::vec
   return inputs;
 }
 
-std::vector<Tensor> empty_inputs(const onnx::OnnxProgram& program, int64_t batch) {
-  STAX_CHECK(batch >= 0, "--batch is to be at least 0, not {}", batch);
+std::vector<Tensor> empty_inputs(const onnx::OnnxProgram& program, const std::optional<int64_t>& batch) {
+  const int64_t length = batch.value_or(1);
+  STAX_CHECK(length >= 0, "--batch is to be at least 0, not {}", length);
+  bool used = false;
   std::vector<Tensor> inputs;
   for (const onnx::ValueInfo& input : program.inputs()) {
     STAX_CHECK(input.dtype && input.dims, "input '{}' has no declared dtype and shape; give it as a file",
                input.name);
     std::vector<int64_t> sizes;
-    for (const onnx::Dim& dim : *input.dims) sizes.push_back(dim.size.value_or(batch));
+    for (const onnx::Dim& dim : *input.dims) {
+      used = used || !dim.size;
+      sizes.push_back(dim.size.value_or(length));
+    }
     inputs.push_back(zeros(sizes, *input.dtype));
   }
+  STAX_CHECK(
+      !batch || used,
+      "--batch is the length of dimensions that have no fixed one, and those of the model's inputs all have; "
+      "leave it out");
   return inputs;
 }
 

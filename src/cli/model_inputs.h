@@ -1,6 +1,8 @@
 // What a model is given on the command line: NAME=FILE.npy for each input.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,8 +14,8 @@ namespace stax::cli {
 /// that is not given, and files that cannot be read.
 std::vector<Tensor> read_inputs(const onnx::OnnxProgram& program, const std::vector<std::string>& given);
 
-/// Zeros of the declared shapes, with `batch` for dimensions that have no fixed length. UserError for inputs
-/// without a declared dtype or rank.
-std::vector<Tensor> empty_inputs(const onnx::OnnxProgram& program, int64_t batch);
+/// Zeros of the declared shapes, with `batch` (1 where it is not given) for dimensions that have no fixed
+/// length. UserError for inputs without a declared dtype or rank, and for a batch where each length is fixed.
+std::vector<Tensor> empty_inputs(const onnx::OnnxProgram& program, const std::optional<int64_t>& batch);
 
 }  // namespace stax::cli

@@ -36,7 +36,14 @@ capture::Captured capture_model(const ProgramChoice& choice) {
 }  // namespace
 
 capture::Captured capture_program(const std::string& command, const ProgramChoice& choice) {
-  if (const Example* example = find_example(choice.program)) return capture_example(*example, choice.dynamic);
+  if (const Example* example = find_example(choice.program)) {
+    STAX_CHECK(
+        !choice.batch,
+        "{}: --batch is for models, whose dimensions may have no fixed length; the sizes of the built-in "
+        "example '{}' are fixed (stax examples lists them)",
+        command, choice.program);
+    return capture_example(*example, choice.dynamic);
+  }
   const bool is_file = std::filesystem::exists(choice.program);
   STAX_CHECK(is_file || choice.program.ends_with(".onnx"),
              "{}: '{}' is neither a built-in example (stax examples lists them) nor an .onnx file", command,

@@ -227,6 +227,25 @@ TEST(CommandLine, BenchRefusesWhatItCannotTime) {
     expect_error(run_stax({"bench", model, "--seconds", seconds}), 1, "--seconds");
 }
 
+/// Where nothing has that length it would be lost.
+TEST(CommandLine, RefusesABatchThatNothingHas) {
+  expect_error(run_stax({"show", "softmax", "--target", "cpu", "--stage", "graph", "--batch", "3"}), 1,
+               "show: --batch is for models");
+  expect_error(run_stax({"show", "softmax", "--target", "cpu", "--stage", "graph", "--batch", "1"}), 1,
+               "'softmax'");
+  expect_error(run_stax({"compile", "softmax", "--target", "cuda:sm_90", "--batch", "3"}), 1,
+               "compile: --batch is for models");
+  const std::string mlp = kModels + "/mlp.onnx";
+  const ProcessResult shown = run_stax({"show", mlp, "--target", "cpu", "--stage", "graph", "--batch", "3"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.errors;
+  EXPECT_THAT(shown.output, HasSubstr("[3, "));
+  expect_error(run_stax({"bench", mlp, "--input", "x=x.npy", "--batch", "3"}), 1,
+               "bench: --batch is for inputs");
+  const std::string fixed = kModels + "/external.onnx";
+  expect_error(run_stax({"show", fixed, "--target", "cpu", "--stage", "graph", "--batch", "3"}), 1,
+               "leave it out");
+}
+
 TEST(CommandLine, SaysThatTheOutputCannotBeWritten) {
   const auto in_shell = [](const std::string& words) {
     return run_process({"/bin/sh", "-c", STAX_TEST_PROGRAMS "/stax " + words});
