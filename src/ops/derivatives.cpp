@@ -66,6 +66,13 @@ Vars pointwise_rule(Builder& b, const VarArgs& a, const Vars& r, const Vars& g) 
   return {as_argument(b, g[0] * slope(Point{b, x, r[0]}), x)};
 }
 
+/// The same for dx = g / h(x), where 1 / h(x) may exceed the dtype and the quotient does not.
+template <auto divisor>
+Vars quotient_rule(Builder& b, const VarArgs& a, const Vars& r, const Vars& g) {
+  const Var x = a.tensor(0);
+  return {as_argument(b, g[0] / divisor(Point{b, x, r[0]}), x)};
+}
+
 Var zero_like(Builder& b, const Var& x) {
   return b.call("zeros_like", {x});
 }
@@ -150,13 +157,13 @@ Vars div_rule(const Call& c) {
       c, [&] { return over(c.g[0], c.a[1]); }, [&] { return over(-c.g[0] * c.r[0], c.a[1]); });
 }
 
-/// Ties share the gradient in halves.
-Vars extremum_rule(const Call& c, std::string_view better) {
+/// Ties share the gradient in halves. Where an operand is NaN, neither is worse, and both have all of it.
+Vars extremum_rule(const Call& c, std::string_view worse) {
   const Var half = c.g[0] * num(0.5), zero = zero_like(c.b, c.g[0]);
   const Var tie = c.b.call("eq.Tensor", {c.a[0], c.a[1]});
   const auto part = [&](const VarArg& mine, const VarArg& other) {
-    const Var wins = c.b.call(better, {mine, other});
-    return c.b.call("where.self", {tie, half, c.b.call("where.self", {wins, c.g[0], zero})});
+    const Var loses = c.b.call(worse, {mine, other});
+    return c.b.call("where.self", {tie, half, c.b.call("where.self", {loses, zero, c.g[0]})});
   };
   return of_tensors(
       c, [&] { return part(c.a[0], c.a[1]); }, [&] { return part(c.a[1], c.a[0]); });
@@ -203,7 +210,7 @@ Vars where_rule(const Call& c) {
 
 /// 0 at 0.
 Vars relu_rule(const Call& c) {
-  return {c.b.call("where.self", {c.b.call("gt.Tensor", {c.r[0], 0}), c.g[0], zero_like(c.b, c.g[0])})};
+  return {c.b.call("where.self", {c.b.call("le.Tensor", {c.r[0], 0}), zero_like(c.b, c.g[0]), c.g[0]})};
 }
 
 Vars silu_rule(const Call& c) {
@@ -238,14 +245,46 @@ Vars mean_dim_rule(const Call& c) {
   return {spread(c.b, with_dims(c.b, share, x, c.a[1], c.a[2].boolean()), x)};
 }
 
+/// 1 / n at the n places along `dim` where a condition holds, 0 elsewhere.
+Var even_shares(Builder& b, const Var& condition, const VarArg& dim, DType dtype) {
+  const Var there = b.call("to.dtype", {condition, dtype});
+  return there / b.call("sum.dim_IntList", {there, dim, true});
+}
+
 /// Equal maxima share the gradient evenly.
 Vars amax_rule(const Call& c) {
   const Var x = c.a.tensor(0);
   const bool keepdim = c.a[2].boolean();
   const Var most = with_dims(c.b, c.r[0], x, c.a[1], keepdim);
-  const Var there = c.b.call("to.dtype", {c.b.call("eq.Tensor", {x, most}), x.dtype()});
-  const Var count = c.b.call("sum.dim_IntList", {there, c.a[1], true});
-  return {there / count * with_dims(c.b, c.g[0], x, c.a[1], keepdim)};
+  const Var shares = even_shares(c.b, c.b.call("eq.Tensor", {x, most}), c.a[1], x.dtype());
+  return {shares * with_dims(c.b, c.g[0], x, c.a[1], keepdim)};
+}
+
+/// sign(x) (|x| / norm)^(p - 1); of the infinite orders the gradient goes to the extrema, evenly. Where the
+/// norm is 0, and at zeros for p < 1, there is no derivative: 0 stands for it, a subgradient of every norm.
+Var norm_slope(Builder& b, const Var& x, const Var& norm, double p, const VarArg& dim) {
+  const auto sign = [&] { return unary(b, "sign", x); };
+  if (p == 1) return sign();
+  const Var size = unary(b, "abs", x);
+  if (std::isinf(p)) {
+    const Var extreme = b.call("logical_or", {b.call("eq.Tensor", {size, norm}), unary(b, "isnan", size)});
+    return sign() * even_shares(b, extreme, dim, x.dtype());
+  }
+  Var none = b.call("eq.Tensor", {norm, 0});
+  const Var divisor = b.call("where.self", {none, 1.0, norm});
+  if (p < 1) none = b.call("logical_or", {none, b.call("eq.Tensor", {x, 0})});
+  const Var slope = p == 2 ? x / divisor : sign() * b.call("pow.Tensor_Scalar", {size / divisor, num(p - 1)});
+  return b.call("where.self", {none, 0.0, slope});
+}
+
+Vars vector_norm_rule(const Call& c) {
+  const Var x = c.a.tensor(0);
+  const double p = c.a[1].floating();
+  if (p == 0) return {zero_like(c.b, x)};
+  const DType result = c.r[0].dtype(), dtype = is_half(result) ? DType::float32 : result;
+  const auto wide = [&](const Var& v) { return v.dtype() == dtype ? v : c.b.call("to.dtype", {v, dtype}); };
+  const auto kept = [&](const Var& v) { return with_dims(c.b, wide(v), x, c.a[2], c.a[3].boolean()); };
+  return {as_argument(c.b, kept(c.g[0]) * norm_slope(c.b, wide(x), kept(c.r[0]), p, c.a[2]), x)};
 }
 
 Vars softmax_rule(const Call& c) {
@@ -315,23 +354,22 @@ const Row kRows[] = {
     {"div.Tensor", call_rule<div_rule>},
     {"pow.Tensor_Scalar", call_rule<pow_scalar_rule>},
     {"pow.Tensor_Tensor", call_rule<pow_rule>},
-    {"maximum", call_rule<[](const Call& c) { return extremum_rule(c, "gt.Tensor"); }>},
-    {"minimum", call_rule<[](const Call& c) { return extremum_rule(c, "lt.Tensor"); }>},
+    {"maximum", call_rule<[](const Call& c) { return extremum_rule(c, "lt.Tensor"); }>},
+    {"minimum", call_rule<[](const Call& c) { return extremum_rule(c, "gt.Tensor"); }>},
     {"where.self", call_rule<where_rule>},
     {"neg", pointwise_rule<[](const Point&) { return num(-1.0); }>},
     {"reciprocal", pointwise_rule<[](const Point& p) { return -(p.y * p.y); }>},
     {"abs", pointwise_rule<[](const Point& p) { return p.call("sign", p.x); }>},
+    {"sign", call_rule<[](const Call& c) { return Vars{zero_like(c.b, c.a.tensor(0))}; }>},
     {"square", pointwise_rule<[](const Point& p) { return p.x * num(2.0); }>},
     {"exp", pointwise_rule<[](const Point& p) { return p.y; }>},
     {"exp2", pointwise_rule<[](const Point& p) { return p.y * num(std::numbers::ln2); }>},
     {"expm1", pointwise_rule<[](const Point& p) { return p.y + num(1.0); }>},
-    {"log", pointwise_rule<[](const Point& p) { return p.call("reciprocal", p.x); }>},
-    {"log2",
-     pointwise_rule<[](const Point& p) { return p.call("reciprocal", p.x * num(std::numbers::ln2)); }>},
-    {"log10",
-     pointwise_rule<[](const Point& p) { return p.call("reciprocal", p.x * num(std::numbers::ln10)); }>},
-    {"log1p", pointwise_rule<[](const Point& p) { return p.call("reciprocal", p.x + num(1.0)); }>},
-    {"sqrt", pointwise_rule<[](const Point& p) { return p.call("reciprocal", p.y * num(2.0)); }>},
+    {"log", quotient_rule<[](const Point& p) { return p.x; }>},
+    {"log2", quotient_rule<[](const Point& p) { return p.x * num(std::numbers::ln2); }>},
+    {"log10", quotient_rule<[](const Point& p) { return p.x * num(std::numbers::ln10); }>},
+    {"log1p", quotient_rule<[](const Point& p) { return p.x + num(1.0); }>},
+    {"sqrt", quotient_rule<[](const Point& p) { return p.y * num(2.0); }>},
     {"rsqrt", pointwise_rule<[](const Point& p) { return p.y * p.y * p.y * num(-0.5); }>},
     {"sin", pointwise_rule<[](const Point& p) { return p.call("cos", p.x); }>},
     {"cos", pointwise_rule<[](const Point& p) { return -p.call("sin", p.x); }>},
@@ -354,6 +392,7 @@ const Row kRows[] = {
     {"mean", call_rule<mean_rule>},
     {"mean.dim", call_rule<mean_dim_rule>},
     {"amax", call_rule<amax_rule>},
+    {"linalg_vector_norm", call_rule<vector_norm_rule>},
     {"softmax.int", call_rule<softmax_rule>},
     {"log_softmax.int", call_rule<log_softmax_rule>},
     {"expand", call_rule<same_rule>},

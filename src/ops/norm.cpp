@@ -15,7 +15,11 @@ namespace {
 
 // ---- of vectors ----
 
-Var vector_norm(Builder& b, const Var& input, double p, const VarArg& dim, bool keep, const VarArg& dtype) {
+Vars linalg_vector_norm(Builder& b, const VarArgs& a) {
+  const Var input = a.tensor(0);
+  const double p = a[1].floating();
+  const VarArg &dim = a[2], &dtype = a[4];
+  const bool keep = a[3].boolean();
   Var x = dtype.is_none() ? input : b.call("to.dtype", {input, dtype});
   STAX_CHECK(is_floating_point(x.dtype()), "vector_norm: expected a floating dtype, got {}", name(x.dtype()));
   const VarArg dims = all_dims_if_empty(x, dim);
@@ -37,7 +41,11 @@ Var vector_norm(Builder& b, const Var& input, double p, const VarArg& dim, bool 
   } else {
     out = b.call("pow.Tensor_Scalar", {sum(b.call("pow.Tensor_Scalar", {size, p})), 1 / p});
   }
-  return is_half(result) ? b.call("to.dtype", {out, result}) : out;
+  return {is_half(result) ? b.call("to.dtype", {out, result}) : out};
+}
+
+Var vector_norm(Builder& b, const Var& x, double p, const VarArg& dim, bool keep, const VarArg& dtype) {
+  return b.call("linalg_vector_norm", {x, num(p), dim, keep, dtype});
 }
 
 // ---- of matrices ----
@@ -139,10 +147,6 @@ Vars norm_named(Builder& b, const VarArgs& a) {
   return {named_matrix_norm(b, a.tensor(0), p, a[2], a[3].boolean(), a[4], "norm")};
 }
 
-Vars linalg_vector_norm(Builder& b, const VarArgs& a) {
-  return {vector_norm(b, a.tensor(0), a[1].floating(), a[2], a[3].boolean(), a[4])};
-}
-
 Vars linalg_matrix_norm(Builder& b, const VarArgs& a) {
   return {matrix_norm(b, a.tensor(0), a[1].floating(), a[2], a[3].boolean(), a[4], a.schema().name)};
 }
@@ -195,9 +199,9 @@ Ops norm_rows() {
       composite("norm.name(Tensor self, str p, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
                 "dtype=None) -> Tensor",
                 norm_named),
-      composite("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
-                "ScalarType? dtype=None) -> Tensor",
-                linalg_vector_norm),
+      decomposed("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
+                 "ScalarType? dtype=None) -> Tensor",
+                 linalg_vector_norm),
       composite("linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, "
                 "ScalarType? dtype=None) -> Tensor",
                 linalg_matrix_norm),

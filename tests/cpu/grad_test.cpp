@@ -69,6 +69,100 @@ TEST(Grad, OfPowersOfZero) {
   expect_floats(compile(grad(of_number), strict())(y), {0, 0, 0, 0, 0});
 }
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity(),
+                kNaN = std::numeric_limits<float>::quiet_NaN();
+
+/// The gradient of f(x).sum(), eagerly and compiled, up to the last digits.
+template <class F>
+void expect_gradient(const F& f, const Tensor& x, const std::vector<float>& expected) {
+  const auto total = [&](const Tensor& t) { return f(t).sum(); };
+  for (const Tensor& g : {grad(total)(x), compile(grad(total), strict())(x)}) {
+    const std::vector<float> got = values<float>(g);
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i)
+      if (got[i] != expected[i])
+        EXPECT_NEAR(got[i], expected[i], 1e-5f * std::max(1.0f, std::abs(expected[i]))) << i;
+  }
+}
+
+// 0 is a subgradient of every norm at 0, and PyTorch's choice.
+TEST(Grad, OfNormsOfZeros) {
+  const Tensor zeros = stax::zeros({2, 2}), rows = tensor({{0.0f, 0.0f}, {3.0f, 4.0f}});
+  for (const double p : {2.0, 0.0, 0.5, 1.0, 1.5, 3.0, HUGE_VAL, -HUGE_VAL, -1.0}) {
+    SCOPED_TRACE(p);
+    expect_gradient([&](const Tensor& x) { return x.norm(p); }, zeros, {0, 0, 0, 0});
+    expect_gradient([&](const Tensor& x) { return linalg_vector_norm(x, p, 0, true); }, zeros, {0, 0, 0, 0});
+    expect_gradient([&](const Tensor& x) { return dist(x, zeros, p); }, zeros, {0, 0, 0, 0});
+  }
+  const std::vector<float> unit = {0, 0, 0.6f, 0.8f};
+  expect_gradient([](const Tensor& x) { return x.norm(2, -1); }, rows, unit);
+  expect_gradient([](const Tensor& x) { return x.norm(2, -1, true); }, rows, unit);
+  expect_gradient([](const Tensor& x) { return linalg_norm(x, std::nullopt, 1); }, rows, unit);
+  expect_gradient([](const Tensor& x) { return x.norm("fro"); }, zeros, {0, 0, 0, 0});
+  expect_gradient([](const Tensor& x) { return linalg_matrix_norm(x, "fro"); }, zeros, {0, 0, 0, 0});
+}
+
+// d norm / dx = sign(x) (|x| / norm)^(p - 1); the largest and the smallest share evenly.
+TEST(Grad, OfNorms) {
+  const Tensor x = tensor({3.0f, -4.0f}), tied = tensor({2.0f, -2.0f, 1.0f}), some = tensor({0.0f, 4.0f});
+  const auto norm = [](double p) { return [p](const Tensor& t) { return t.norm(p); }; };
+  const auto cubic = static_cast<float>(std::pow(27.0 + 64.0, 2.0 / 3));
+  expect_gradient(norm(3), x, {9 / cubic, -16 / cubic});
+  expect_gradient(norm(1), x, {1, -1});
+  expect_gradient(norm(0), x, {0, 0});
+  expect_gradient(norm(HUGE_VAL), tied, {0.5f, -0.5f, 0});
+  expect_gradient(norm(-HUGE_VAL), tied, {0, 0, 1});
+  expect_gradient(norm(-1), tensor({2.0f, -2.0f}), {0.25f, -0.25f});
+  for (const double p : {0.5, 1.5, 2.5}) expect_gradient(norm(p), some, {0, 1});
+  // Squares of these exceed float16, in which 0.6 and 0.8 are 1229 / 2^11 and 1638 / 2^11.
+  const auto half = [](const Tensor& t) { return t.to(kFloat16).norm().to(kFloat32); };
+  expect_gradient(half, tensor({300.0f, 400.0f}), {1229 / 2048.0f, 1638 / 2048.0f});
+  const auto wide = [](const Tensor& t) { return t.norm(2, IntList(0), false, kFloat64).to(kFloat32); };
+  expect_gradient(wide, tensor({3e30f, 4e30f}), {0.6f, 0.8f});
+  // The derivative of the sum of x / |x|: (1 - x_i (x_0 + x_1) / |x|^2) / |x|
+  const auto slope = [](const Tensor& t) { return grad([](const Tensor& u) { return u.norm(); })(t); };
+  expect_gradient(slope, tensor({3.0f, 4.0f}), {(1 - 21.0f / 25) / 5, (1 - 28.0f / 25) / 5});
+}
+
+// 1 / x exceeds float32 where g / x does not.
+TEST(Grad, OfLogarithmsOfTheSmallest) {
+  const Tensor x = tensor({1e-39f});
+  expect_gradient([](const Tensor& t) { return log(t) * 0x1p-60; }, x, {static_cast<float>(0x1p-60 / 1e-39)});
+  expect_gradient([](const Tensor& t) { return log2(t) * 0x1p-60; }, x,
+                  {static_cast<float>(0x1p-60 / (1e-39 * M_LN2))});
+  expect_gradient([](const Tensor& t) { return log10(t) * 0x1p-60; }, x,
+                  {static_cast<float>(0x1p-60 / (1e-39 * M_LN10))});
+}
+
+// Ties share in halves. Where one is NaN the result is, too, and both matter to it.
+TEST(Grad, OfMaximaOfTiesAndNaN) {
+  const auto high = [](const Tensor& x, const Tensor& y) { return maximum(x, y).sum(); };
+  const auto low = [](const Tensor& x, const Tensor& y) { return minimum(x, y).sum(); };
+  const Tensor x = tensor({1.0f, 2.0f, 3.0f, kNaN, 1.0f}), y = tensor({2.0f, 2.0f, 1.0f, 1.0f, kNaN});
+  const std::vector<float> greater = {0, 0.5f, 1, 1, 1}, less = {1, 0.5f, 0, 1, 1};
+  for (const auto& g : {grad(high, {0, 1})(x, y), compile(grad(high, {0, 1}), strict())(x, y)}) {
+    expect_floats(g[0], greater);
+    expect_floats(g[1], less);
+  }
+  for (const auto& g : {grad(low, {0, 1})(x, y), compile(grad(low, {0, 1}), strict())(x, y)}) {
+    expect_floats(g[0], less);
+    expect_floats(g[1], greater);
+  }
+  expect_gradient([](const Tensor& t) { return relu(t); }, tensor({-1.0f, 0.0f, 2.0f, kNaN}), {0, 0, 1, 1});
+}
+
+// Formulas that meet 0 * infinity where a derivative exists.
+TEST(Grad, WhereFormulasHaveNoLimit) {
+  const auto of_exponent = [](double n) { return [n](const Tensor& t) { return pow(t, n); }; };
+  expect_gradient(of_exponent(1), tensor({0.0f}), {1});
+  expect_gradient(of_exponent(1.5), tensor({0.0f}), {0});
+  expect_gradient(of_exponent(0), tensor({0.0f}), {0});
+  expect_gradient(of_exponent(0.5), tensor({0.0f}), {kInfinity});
+  expect_gradient([](const Tensor& t) { return abs(t); }, tensor({0.0f, -0.0f}), {0, 0});
+  expect_gradient([](const Tensor& t) { return logsumexp(t, -1); }, tensor({-kInfinity, 0.0f, 0.0f}),
+                  {0, 0.5f, 0.5f});
+}
+
 TEST(Grad, OfAGradient) {
   const auto slope = [](const Tensor& x) { return grad(cube_sum)(x).sum(); };
   const Tensor x = stax::tensor({1.0f, -2.0f, 0.5f});
