@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stax/symint.h"
@@ -152,6 +153,27 @@ class ExactBool {
  private:
   bool value_;
 };
+
+/// A string that 0 does not convert to, as it does to a null pointer, where an overload takes a number in the
+/// same place.
+class ExactString {
+ public:
+  template <class T>
+  requires std::convertible_to<const T&, std::string_view>
+  constexpr ExactString(const T& value) : value_(value) {}  // NOLINT
+  constexpr std::string_view value() const { return value_; }
+
+ private:
+  std::string_view value_;
+};
+
+namespace detail {
+
+/// A plain integer or a size, where an overload takes a list or nothing in the same place.
+template <class T>
+concept WholeNumber = (std::integral<T> && !std::same_as<T, bool>) || std::same_as<T, SymInt>;
+
+}  // namespace detail
 
 /// Floating-point numbers.
 class FloatList {

@@ -83,6 +83,7 @@ class OptionalNumber {
  public:
   OptionalNumber(std::nullopt_t = std::nullopt) {}                       // NOLINT
   OptionalNumber(const Scalar& value) : value_(value) {}                 // NOLINT
+  OptionalNumber(const SymInt& value) : value_(Scalar(value)) {}         // NOLINT
   OptionalNumber(const std::optional<Scalar>& value) : value_(value) {}  // NOLINT
   template <class T>
   requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) OptionalNumber(T value)

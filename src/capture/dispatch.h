@@ -148,6 +148,7 @@ class Call {
   Call& add(const OptionalFloatList& value);
   Call& add(DType value);
   Call& add(std::string_view value);
+  Call& add(ExactString value) { return add(value.value()); }
   /// The dtype, or none; results lie on the device.
   Call& add(const TensorOptions& value);
   template <class T>

@@ -207,13 +207,13 @@ bool is_list(const std::string& type) {
   return type == "IntList" || type == "OptionalIntList";
 }
 
-/// Where one overload takes a number and another a list, a bool or another kind of number, a plain number or
-/// bool has to fit one best.
+/// Where one overload takes a number and another a list, a bool, a string or another kind of number, a plain
+/// number or bool has to fit one best.
 void settle_numbers(std::vector<Function>& overloads) {
   std::vector<Function> extra;
   for (Function& f : overloads) {
     for (size_t i = 0; i < f.params.size(); ++i) {
-      bool list = false, number = false, truth = false, dimension = false, fraction = false;
+      bool list = false, number = false, truth = false, dimension = false, fraction = false, size = false;
       for (const Function& other : overloads) {
         if (&other == &f || !same_prefix(f, other, i) || other.params.size() <= i) continue;
         const std::string& type = other.params[i].type;
@@ -221,6 +221,7 @@ void settle_numbers(std::vector<Function>& overloads) {
         truth = truth || type == "bool" || type == "ExactBool";
         dimension = dimension || type == "int64_t";
         fraction = fraction || type == "double";
+        size = size || type == "std::optional<SymInt>";
         number = number || is_list(type) || type == "SymInt" || type == "int64_t" ||
                  type.find("Scalar") != std::string::npos;
       }
@@ -237,8 +238,13 @@ void settle_numbers(std::vector<Function>& overloads) {
         if (dimension) f.params[i].exact = "std::same_as<bool>";
       } else if (f.params[i].type == "const std::optional<Scalar>&" && truth) {
         f.params[i].type = "const OptionalNumber&";
+      } else if (f.params[i].type == "std::string_view" && number) {
+        f.params[i].type = "ExactString";
       } else if (f.params[i].type == "SymInt" && fraction) {
         f.params[i].exact = "std::integral";
+      } else if ((f.params[i].type == "SymInt" && size) ||
+                 (f.params[i].type == "std::optional<SymInt>" && list)) {
+        f.params[i].exact = "detail::WholeNumber";
       }
     }
   }
