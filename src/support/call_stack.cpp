@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -164,12 +165,29 @@ bool is_users_function(const std::string& name) {
   return !name.starts_with("stax::") && !name.starts_with("std::") && !name.starts_with("__gnu_cxx::");
 }
 
+std::string normal_path(const std::string& path) {
+  return std::filesystem::path(path).lexically_normal().string();
+}
+
+/// The folder that Stax's sources lie in, with a "/" behind it, from what is known of the call of
+/// CallStack::take(); empty where Stax has no debug lines.
+std::string source_folder(const Known& own) {
+  constexpr std::string_view kThisFile = "src/support/call_stack.cpp:";
+  for (const Frame& call : own.calls) {
+    const std::string place = normal_path(call.place);
+    if (const size_t at = place.rfind(kThisFile); at != std::string::npos) return place.substr(0, at);
+  }
+  return "";
+}
+
 /// Whether a call belongs to the caller, rather than to Stax or to the library that calls its functions.
 /// Where the caller's function is inlined into a template of these, debug lines give its place beside the
-/// name of the template, or of another function without its namespace.
-bool is_users(const Frame& call) {
+/// name of the template, or of another function without its namespace. So do Stax's own, if it has any: there
+/// the folder tells. Only parts of `sources` are Stax: programs may lie beside them.
+bool is_users(const Frame& call, const std::string& sources) {
   for (const char* header : {"/include/c++/", "/include/stax/"})
     if (call.place.find(header) != std::string::npos) return false;
+  if (!sources.empty() && normal_path(call.place).starts_with(sources + "src/")) return false;
   const std::string name = qualified_name(call.function);
   if (name.starts_with("std::") || name.starts_with("stax::detail::"))
     return call.function.find('<') != std::string::npos;
@@ -227,16 +245,18 @@ CallStack CallStack::take() {
   void* buffer[kMostFrames];
   const int count = backtrace(buffer, kMostFrames);
   CallStack stack;
-  if (count > 1) stack.frames_ = std::make_shared<const std::vector<void*>>(buffer + 1, buffer + count);
+  if (count > 1) stack.frames_ = std::make_shared<const std::vector<void*>>(buffer, buffer + count);
   return stack;
 }
 
 std::string CallStack::user_place() const {
   if (!frames_) return "";
+  const std::vector<Known> found = known_places().find(*frames_);
+  const std::string sources = source_folder(found.front());
   std::string exported;
-  for (const Known& known : known_places().find(*frames_)) {
+  for (const Known& known : found) {
     for (const Frame& call : known.calls) {
-      if (!call.place.empty() && is_users(call)) return call.place;
+      if (!call.place.empty() && is_users(call, sources)) return call.place;
     }
     if (exported.empty()) exported = known.exported;
   }

@@ -17,7 +17,7 @@ std::string demangled(const char* name);
 class CallStack {
  public:
   CallStack() = default;
-  /// The calls that led here, innermost first.
+  /// This call and those that led to it, innermost first.
   static CallStack take();
   bool empty() const { return !frames_; }
   /// The innermost call outside Stax: "main.cpp:12" where the program has debug lines (found by addr2line),
