@@ -6,6 +6,7 @@
 #include "stax/cuda.h"
 #include "stax/factories.h"
 #include "support/check.h"
+#include "support/dtype_limits.h"
 #include "tensor/tensor_impl.h"
 
 namespace stax {
@@ -129,6 +130,10 @@ Tensor& Tensor::fill_(const Scalar& value) const {
 Tensor& Tensor::uniform_(double from, double to) const {
   STAX_CHECK(is_floating_point() && from <= to,
              "uniform_: expected a floating dtype and from <= to, got {}, {}, {}", name(dtype()), from, to);
+  const double largest = largest_finite(dtype());
+  STAX_CHECK(from >= -largest && to <= largest && to - from <= largest,
+             "uniform_: expected from, to and their difference within {}'s largest number {}, got {} and {}",
+             name(dtype()), largest, from, to);
   return copy_(rand_like() * (to - from) + from);
 }
 

@@ -1,11 +1,14 @@
 // Tensors from numbers: constants, ranges, random numbers.
 #include <cmath>
+#include <limits>
 #include <numbers>
 
+#include "loops/range_error.h"
 #include "ops/loop_vocabulary.h"
 #include "ops/shape_rules.h"
 #include "ops/table.h"
 #include "support/check.h"
+#include "support/dtype_limits.h"
 #include "support/plural.h"
 #include "symbolic/shape_env.h"
 
@@ -260,11 +263,16 @@ Lazies lower_randn(Lowering& lowering, const LazyArgs& args) {
 }
 
 Metas randint_meta(ShapeEnv& env, const MetaArgs& args) {
-  STAX_CHECK(env.expect(lt(args["low"].integer(), args["high"].integer())),
-             "randint: expected low < high, got {} and {}", args["low"].integer().str(),
-             args["high"].integer().str());
+  const Expr low = args["low"].integer(), high = args["high"].integer();
+  STAX_CHECK(env.expect(lt(low, high)), "randint: expected low < high, got {} and {}", low.str(), high.str());
   Metas metas = random_meta(env, args);
   if (args["dtype"].is_none()) metas[0].dtype = DType::int64;
+  const DType dtype = metas[0].dtype;
+  const IntegerLimits limits = integer_limits(dtype);
+  const bool all = limits.highest == std::numeric_limits<int64_t>::max();
+  STAX_CHECK(all || (env.expect(ge(low, limits.lowest)) && env.expect(le(high - 1, limits.highest))),
+             "randint: expected numbers that {} holds, from {} to {}, got low {} and high {}", name(dtype),
+             limits.lowest, limits.highest, low.str(), high.str());
   return metas;
 }
 
@@ -319,8 +327,21 @@ Vars bernoulli(Builder& b, const VarArgs& a) {
   STAX_CHECK(is_floating_point(x.dtype()), "bernoulli: expected probabilities of a floating dtype, got {}",
              name(x.dtype()));
   const DType wide = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
-  const Var draws = b.call("rand", {x.sizes(), wide});
-  return {b.call("to.dtype", {b.call("lt.Tensor", {draws, x}), x.dtype()})};
+  return {b.call("bernoulli_formula", {x, b.call("rand", {x.sizes(), wide})})};
+}
+
+Metas bernoulli_meta(ShapeEnv&, const MetaArgs& args) {
+  return {graph::dense(args.tensor(0).dtype, args.tensor(0).sizes, args.tensor(0).device)};
+}
+
+Lazies lower_bernoulli(Lowering& lowering, const LazyArgs& args) {
+  const Lazy& x = args.tensor(0);
+  return {lowering.pointwise(x.dtype, x.sizes, [&](const Index& i) {
+    const V positive = cast(lowering.load(x, i), DType::float64) + 0.0;  // -0.0 is 0, too
+    const Expr bits = lowering.checked(bitcast(positive, DType::int64), loops::kProbabilityEnd, false);
+    const V p = bitcast(V{positive.body, bits.symbol().number}, DType::float64);
+    return cast(lt(cast(lowering.load(args.tensor(1), i), DType::float64), p), x.dtype);
+  })};
 }
 
 // The order of random keys. Two keys of 63 bits hardly ever agree.
@@ -328,6 +349,10 @@ Vars randperm(Builder& b, const VarArgs& a) {
   const Expr n = a[0].integer();
   STAX_CHECK(b.env().expect(ge(n, 0)), "randperm: expected a length of at least 0, got {}", n.str());
   const DType dtype = dtype_or(a[1], DType::int64).dtype();
+  const int64_t last = integer_limits(dtype).each;
+  STAX_CHECK(last == std::numeric_limits<int64_t>::max() || b.env().expect(le(n - 1, last)),
+             "randperm: expected a length for which {} holds every position, up to {}, got {}", name(dtype),
+             last, n.str());
   const Var keys = b.call("randint", {0, std::numeric_limits<int64_t>::max(), Exprs{n}});
   const Var order = b.call("argsort", {keys});
   return {dtype == DType::int64 ? order : b.call("to.dtype", {order, dtype})};
@@ -410,6 +435,8 @@ Ops factory_rows() {
                 randint_like),
       composite("bernoulli(Tensor self) -> Tensor", bernoulli),
       in_place(composite("bernoulli.p(Tensor self, float p) -> Tensor", bernoulli)),
+      internal(
+          lowered("bernoulli_formula(Tensor self, Tensor draws) -> Tensor", bernoulli_meta, lower_bernoulli)),
       composite("randperm(int n, *, ScalarType? dtype=None) -> Tensor", randperm),
       internal(random_op(lowered("bernoulli_mask(int[] size, float p, *, int offset=0) -> Tensor", mask_meta,
                                  lower_bernoulli_mask))),

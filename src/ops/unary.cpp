@@ -5,6 +5,7 @@
 #include "ops/pointwise_rules.h"
 #include "ops/table.h"
 #include "support/check.h"
+#include "support/dtype_limits.h"
 
 namespace stax::ops {
 namespace {
@@ -15,9 +16,16 @@ V for_floats(const PointwiseArgs& a, double integers, F&& f) {
   return is_integer(a[0]) ? lowering::cast(lowering::like(a[0], integers), DType::boolean) : f(a[0]);
 }
 
+// As in PyTorch.
+void refuse_bool(const PointwiseArgs& a) {
+  STAX_CHECK(a[0].dtype() != DType::boolean, "{}: expected numbers, got bool; convert it first",
+             a.args->schema().name);
+}
+
 // Rounding functions leave integers as they are.
 template <class F>
 V keep_integers(const PointwiseArgs& a, F&& f) {
+  refuse_bool(a);
   return is_integer(a[0]) ? a[0] : f(a[0]);
 }
 
@@ -29,11 +37,7 @@ V sinc(V x) {
 
 V nan_to_num(const PointwiseArgs& a) {
   if (is_integer(a[0])) return a[0];
-  const DType stored = a.result;
-  const double largest = stored == DType::float16    ? 65504.0
-                         : stored == DType::bfloat16 ? 0x1.fep127
-                         : stored == DType::float32  ? 0x1.fffffep127
-                                                     : 0x1.fffffffffffffp1023;
+  const double largest = largest_finite(a.result);
   const auto value = [&](size_t position, double absent) {
     const auto& argument = (*a.args)[position];
     return lowering::like(a[0], argument.is_none() ? absent : argument.floating());
@@ -46,6 +50,7 @@ V nan_to_num(const PointwiseArgs& a) {
 
 // Rounds to `decimals` digits as PyTorch does: scaled by the power of ten, rounded half to even, scaled back.
 V round_decimals(const PointwiseArgs& a) {
+  refuse_bool(a);
   const int64_t decimals = (*a.args)["decimals"].integer().value();
   if (is_integer(a[0])) {
     STAX_CHECK(decimals == 0, "round: {} has no decimals to round to {}; convert it to a float",

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "kernels/external.h"
+#include "loops/range_error.h"
 #include "reference/node_runner.h"
 #include "support/check.h"
 
@@ -240,10 +241,8 @@ void Executable::run(const loops::Invocation& call) const {
     return;
   }
   const Node& node = p.nodes[failure.node()];
-  throw_user_error_at(
-      node.where,
-      fmt::format("[{}] expected an index in [0, {}), got {}; check the indices passed to it",
-                  node.origin.empty() ? node.name : node.origin, failure.size(), failure.index()));
+  throw_user_error_at(node.where, loops::range_error(node.origin.empty() ? node.name : node.origin,
+                                                     failure.index(), failure.size()));
 }
 
 }  // namespace stax::reference

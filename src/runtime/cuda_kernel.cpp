@@ -4,6 +4,7 @@
 #include <map>
 
 #include "device/cuda_allocator.h"
+#include "loops/range_error.h"
 #include "runtime/index_error.h"
 #include "stax/error.h"
 #include "support/check.h"
@@ -74,10 +75,8 @@ device::CudaFunction load_function(int32_t device, const CompiledTriton& code, c
 void throw_index_error(const KernelStatus& status, const std::vector<std::string>& origins,
                        const std::vector<CallStack>& places) {
   const auto node = static_cast<size_t>(status.node);
-  throw_user_error_at(
-      node < places.size() ? places[node] : CallStack(),
-      fmt::format("[{}] index {} is out of range for a dimension of size {}; check the indices passed to it",
-                  origins.at(node), status.value, status.size));
+  throw_user_error_at(node < places.size() ? places[node] : CallStack(),
+                      loops::range_error(origins.at(node), status.value, status.size));
 }
 
 /// Outlives the plan for as long as launches were not waited for.

@@ -303,6 +303,26 @@ TEST(RandomCases, NumbersLikeATensorAndInPlace) {
   expect_user_error([] { return bernoulli(ones({2}), 1.5); }, {"bernoulli", "1.5"});
 }
 
+/// They are data, so that only a run of the operator finds one outside.
+TEST(RandomCases, ProbabilitiesOfTensorsLieBetweenZeroAndOne) {
+  const auto draw = [](const Tensors& t) { return Tensors{bernoulli(t[0]), bernoulli(t[0].t()) + 1}; };
+  const auto draw_once = [](const Tensors& t) { return Tensors{bernoulli(t[0])}; };
+  for_each_mode([&](const Mode& run) {
+    for (const DType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16}) {
+      const Tensors got = run(draw, {make({0, 1, -0.0, 1, 1, 0}, dtype, {2, 3})});
+      expect_values(got[0], {0, 1, 0, 1, 1, 0});
+      expect_values(got[1], {1, 2, 2, 2, 1, 1});
+      for (const auto& [p, text] : std::vector<std::pair<double, std::string>>{
+               {1.5, "got 1.5"}, {-0.5, "got -0.5"}, {-kInf, "got -inf"}, {kNaN, "nan"}})
+        expect_user_error(
+            [&, p = p] {
+              run(draw_once, {make({0, 0.5, 1, 1, p, 0}, dtype, {2, 3})});
+            },
+            {"[bernoulli] expected probabilities in [0, 1]", text});
+    }
+  });
+}
+
 TEST(RandomCases, PermutationsHoldEachNumberOnce) {
   std::vector<int64_t> eager;
   for_each_mode([&](const Mode& run) {
