@@ -19,19 +19,33 @@ using stax::median;
 using stax::Tensor;
 namespace device = stax::device;
 
-/// Microseconds that the host spends on one call of `f`, whose work the device does meanwhile.
+/// Microseconds that the host spends on one call, whose work the device does meanwhile.
 double host_microseconds(const std::function<void()>& f) {
-  constexpr int kCalls = 200, kBatches = 41;
-  std::vector<double> all;
-  for (int batch = 0; batch < kBatches; ++batch) {
-    stax::cuda::synchronize();
-    const auto start = std::chrono::steady_clock::now();
-    for (int k = 0; k < kCalls; ++k) f();
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    all.push_back(time.count() / kCalls * 1e6);
-  }
+  constexpr int kCalls = 200;
   stax::cuda::synchronize();
-  return median(all);
+  const auto start = std::chrono::steady_clock::now();
+  for (int k = 0; k < kCalls; ++k) f();
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  stax::cuda::synchronize();
+  return time.count() / kCalls * 1e6;
+}
+
+struct Call {
+  const char* name;
+  std::function<void()> run;
+  std::vector<double> microseconds;
+};
+
+/// In turns, since clocks change. The first is what the others are compared with.
+void print_calls(std::vector<Call> calls) {
+  for (int turn = 0; turn < 41; ++turn)
+    for (Call& call : calls) call.microseconds.push_back(host_microseconds(call.run));
+  for (const Call& call : calls) {
+    std::vector<double> above;
+    for (size_t turn = 0; turn < call.microseconds.size(); ++turn)
+      above.push_back(call.microseconds[turn] - calls.front().microseconds[turn]);
+    fmt::print("{:40} {:.2f} us, {:+.2f} us\n", call.name, median(call.microseconds), median(above));
+  }
 }
 
 constexpr const char* kNothing = R"(
@@ -51,8 +65,6 @@ void calls() {
   uint64_t values[7] = {};
   void* arguments[7];
   for (int k = 0; k < 7; ++k) arguments[k] = &values[k];
-  const double bare = host_microseconds(
-      [&] { STAX_CUDA(cuLaunchKernel, nothing, 8, 1, 1, 128, 1, 1, 0, nullptr, arguments, nullptr); });
   const auto f = [](const Tensor& x, const Tensor& w) { return (relu(x + w) * 2).sum(-1); };
   auto fixed = stax::compile(f), dynamic = stax::compile(f, {.dynamic = true});
   const Tensor x = stax::randn({64, 128}).cuda(), w = stax::randn({64, 128}).cuda();
@@ -61,11 +73,13 @@ void calls() {
   const std::chrono::duration<double> first = std::chrono::steady_clock::now() - start;
   dynamic(x, w);
   fmt::print("first result of a program of one kernel: {:.1f} ms\n", first.count() * 1e3);
-  fmt::print("a launch by the driver alone:            {:.2f} us\n", bare);
-  fmt::print("(relu(x+w)*2).sum(-1) on 64x128:         {:.2f} us\n", host_microseconds([&] { fixed(x, w); }));
-  fmt::print("the same for all sizes:                  {:.2f} us\n",
-             host_microseconds([&] { dynamic(x, w); }));
-  fmt::print("x + w, eagerly:                          {:.2f} us\n", host_microseconds([&] { x + w; }));
+  const auto launch = [&] {
+    STAX_CUDA(cuLaunchKernel, nothing, 8, 1, 1, 128, 1, 1, 0, nullptr, arguments, nullptr);
+  };
+  print_calls({{"a launch by the driver alone", launch, {}},
+               {"(relu(x+w)*2).sum(-1) on 64x128", [&] { fixed(x, w); }, {}},
+               {"the same for all sizes", [&] { dynamic(x, w); }, {}},
+               {"x + w, eagerly", [&] { x + w; }, {}}});
 }
 
 /// A program of the suite: its inputs are made when the row's turn comes, and go with it.
