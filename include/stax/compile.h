@@ -145,93 +145,174 @@ using ResultOf = std::conditional_t<std::is_void_v<std::invoke_result_t<F&, A&..
 template <class... A>
 inline constexpr char type_tag = 0;
 
-template <class F, class... A>
-class TypedCall final : public FunctionCall {
+// Every lambda is a type of its own. So as little as can be depends on the function's type here, and the rest
+// on the types of arguments and result, which recur: what the C++ compiler makes for one function serves
+// others.
+
+/// Puts tensors, numbers and integers in the place of the leaves, in order.
+struct ReplaceLeaves : LeafVisitor {
+  const Tensor* next_tensor;
+  const Scalar* next_number;
+  const SymInt* next_integer;
+  ReplaceLeaves(const Tensor* tensors, const Scalar* numbers, const SymInt* integers)
+      : next_tensor(tensors), next_number(numbers), next_integer(integers) {}
+  void tensor(Tensor& t) {
+    if (t.defined()) t = *next_tensor++;
+  }
+  void number(Scalar& s) { s = *next_number++; }
+  void integer(SymInt& i) { i = *next_integer++; }
+};
+
+/// Lists the leaves.
+struct ListLeaves : LeafVisitor {
+  std::vector<Tensor*>& tensors;
+  std::vector<Scalar*>& numbers;
+  std::vector<SymInt*>& integers;
+  ListLeaves(std::vector<Tensor*>& t, std::vector<Scalar*>& n, std::vector<SymInt*>& i)
+      : tensors(t), numbers(n), integers(i) {}
+  void tensor(Tensor& t) { tensors.push_back(&t); }
+  void number(Scalar& s) { numbers.push_back(&s); }
+  void integer(SymInt& i) { integers.push_back(&i); }
+};
+
+/// Drops what differs from call to call.
+struct ClearLeaves : LeafVisitor {
+  void tensor(Tensor& t) { t = Tensor(); }
+  void number(Scalar& s) {
+    if (s.is_symbolic()) s = Scalar();
+  }
+  void integer(SymInt& i) {
+    if (i.is_symbolic()) i = SymInt();
+  }
+};
+
+/// How far the leaves of a result are filled in, by walks of which each fills one kind of them.
+struct FillLeaves : LeafVisitor {
+  CallResults& results;
+  size_t leaf = 0, next_tensor = 0, next_integer = 0;
+  explicit FillLeaves(CallResults& r) : results(r) {}
+  void tensor(Tensor&) {}
+  void number(Scalar&) {}
+  void integer(SymInt&) {}
+};
+struct FillTensors : FillLeaves {
+  void tensor(Tensor& t) {
+    if (results.wanted[leaf++]) t = std::move(results.tensors[next_tensor++]);
+  }
+};
+struct FillNumbers : FillLeaves {
+  void number(Scalar& s) {
+    const char from = results.wanted[leaf++];
+    if (from == 1) s = results.tensors[next_tensor++].item();
+    if (from == 2) s = Scalar(results.integers[next_integer++]);
+  }
+};
+struct FillIntegers : FillLeaves {
+  void integer(SymInt& i) {
+    if (results.wanted[leaf++]) i = results.integers[next_integer++];
+  }
+};
+
+/// The result of a compiled call.
+template <class Result>
+Result assemble(CallResults& results) {
+  Result result = *static_cast<const Result*>(results.prototype);
+  if constexpr (!std::is_same_v<Result, Nothing>) {
+    // Three walks: a result's tensors come first, whatever stands between them.
+    FillTensors tensors{FillLeaves(results)};
+    walk(tensors, result);
+    FillNumbers numbers{tensors};
+    walk(numbers, result);
+    FillIntegers integers{numbers};
+    walk(integers, result);
+  }
+  return result;
+}
+
+/// A call with arguments of types A and a result of type Result.
+template <class Result, class... A>
+class TypedCall : public FunctionCall {
  public:
-  using Result = ResultOf<F, A...>;
-  TypedCall(F& function, const A&... arguments) : function_(function), arguments_(arguments...) {}
+  explicit TypedCall(const A&... arguments) : arguments_(arguments...) {}
 
   void run(std::span<const Tensor> tensors, std::span<const Scalar> numbers,
            std::span<const SymInt> integers) override {
     std::tuple<A...> copy = arguments_;
-    size_t next_tensor = 0, next_number = 0, next_integer = 0;
-    LeafVisitor replace{[&](Tensor& t) {
-                          if (t.defined()) t = tensors[next_tensor++];
-                        },
-                        [&](Scalar& s) { s = numbers[next_number++]; },
-                        [&](SymInt& i) { i = integers[next_integer++]; }};
-    std::apply([&](auto&... a) { (walk(replace, a), ...); }, copy);
-    std::apply([&](auto&... a) { invoke(a...); }, copy);
+    ReplaceLeaves replace(tensors.data(), numbers.data(), integers.data());
+    walk(replace, copy);
+    invoke_with(copy, std::index_sequence_for<A...>());
   }
   void run_plain() override {
     std::tuple<A...> copy = arguments_;
-    std::apply([&](auto&... a) { invoke(a...); }, copy);
+    invoke_with(copy, std::index_sequence_for<A...>());
   }
   void leaves(std::vector<Tensor*>& tensors, std::vector<Scalar*>& numbers,
               std::vector<SymInt*>& integers) override {
-    LeafVisitor collect{[&](Tensor& t) { tensors.push_back(&t); }, [&](Scalar& s) { numbers.push_back(&s); },
-                        [&](SymInt& i) { integers.push_back(&i); }};
-    walk_result(collect);
+    ListLeaves list(tensors, numbers, integers);
+    walk_result(list);
   }
   std::shared_ptr<const void> take_prototype() override {
-    LeafVisitor clear{[](Tensor& t) { t = Tensor(); },
-                      [](Scalar& s) {
-                        if (s.is_symbolic()) s = Scalar();
-                      },
-                      [](SymInt& i) {
-                        if (i.is_symbolic()) i = SymInt();
-                      }};
+    ClearLeaves clear;
     walk_result(clear);
     return std::make_shared<Result>(std::move(*result_));
   }
   Result take() { return std::move(*result_); }
 
-  /// The result of a compiled call.
-  static Result assemble(CallResults& results) {
-    Result result = *static_cast<const Result*>(results.prototype);
-    if constexpr (!std::is_same_v<Result, Nothing>) {
-      // Three walks: a result's tensors come first, whatever stands between them.
-      size_t leaf = 0, next = 0, next_integer = 0;
-      LeafVisitor tensors{[&](Tensor& t) {
-                            if (results.wanted[leaf++]) t = std::move(results.tensors[next++]);
-                          },
-                          [](Scalar&) {}, [](SymInt&) {}};
-      walk(tensors, result);
-      LeafVisitor numbers{[](Tensor&) {},
-                          [&](Scalar& s) {
-                            const char from = results.wanted[leaf++];
-                            if (from == 1) s = results.tensors[next++].item();
-                            if (from == 2) s = Scalar(results.integers[next_integer++]);
-                          },
-                          [](SymInt&) {}};
-      walk(numbers, result);
-      LeafVisitor integers{[](Tensor&) {}, [](Scalar&) {},
-                           [&](SymInt& i) {
-                             if (results.wanted[leaf++]) i = results.integers[next_integer++];
-                           }};
-      walk(integers, result);
-    }
-    return result;
-  }
+ protected:
+  virtual void invoke(A&... arguments) = 0;
+  std::optional<Result> result_;
 
  private:
+  template <size_t... I>
+  void invoke_with(std::tuple<A...>& arguments, std::index_sequence<I...>) {
+    invoke(std::get<I>(arguments)...);
+  }
   template <class V>
   void walk_result(V& visitor) {
     if constexpr (!std::is_same_v<Result, Nothing>) walk(visitor, *result_);
   }
-  template <class... B>
-  void invoke(B&... arguments) {
+
+  std::tuple<const A&...> arguments_;
+};
+
+/// A call of a function of type F.
+template <class F, class... A>
+class CallOf final : public TypedCall<ResultOf<F, A...>, A...> {
+  using Result = ResultOf<F, A...>;
+
+ public:
+  explicit CallOf(F& function, const A&... arguments)
+      : TypedCall<Result, A...>(arguments...), function_(function) {}
+
+ private:
+  void invoke(A&... arguments) override {
     if constexpr (std::is_same_v<Result, Nothing>) {
       std::invoke(function_, arguments...);
-      result_.emplace();
+      this->result_.emplace();
     } else {
-      result_.emplace(std::invoke(function_, arguments...));
+      this->result_.emplace(std::invoke(function_, arguments...));
     }
   }
 
   F& function_;
-  std::tuple<const A&...> arguments_;
-  std::optional<Result> result_;
+};
+
+/// The leaves of a call's arguments, and the types of the latter.
+template <class... A>
+void collect(Leaves& leaves, const A&... arguments) {
+  LeafCollector collector{leaves};
+  collector.word(reinterpret_cast<uintptr_t>(&type_tag<A...>));
+  (walk(collector, arguments), ...);
+}
+
+/// Owns a function of a type that its owner's type does not name, so that there is one kind of shared_ptr.
+struct AnyFunction {
+  virtual ~AnyFunction() = default;
+};
+template <class F>
+struct OwnedFunction final : AnyFunction {
+  explicit OwnedFunction(F f) : function(std::move(f)) {}
+  F function;
 };
 
 }  // namespace detail
@@ -242,22 +323,13 @@ template <class F>
 class CompiledFunction {
  public:
   CompiledFunction(F function, CompileOptions options)
-      : function_(std::make_shared<F>(std::move(function))), core_(std::move(options)) {}
+      : function_(static_cast<detail::AnyFunction*>(new detail::OwnedFunction<F>(std::move(function)))),
+        core_(std::move(options)) {}
 
   template <class... A>
   requires std::invocable < F&, std::decay_t<A>
   &... > auto operator()(A&&... arguments) const {
-    return with_traced(
-        std::index_sequence_for<A...>(),
-        [this](const auto&... traced) {
-          using Result = typename detail::TypedCall<F, std::decay_t<decltype(traced)>...>::Result;
-          if constexpr (std::is_same_v<Result, detail::Nothing>) {
-            run<Result>(traced...);
-          } else {
-            return run<Result>(traced...);
-          }
-        },
-        arguments...);
+    return call(std::index_sequence_for<A...>(), arguments...);
   }
 
   /// What is compiled now, oldest first.
@@ -267,47 +339,49 @@ class CompiledFunction {
   /// compiles and changes nothing.
   template <class... A>
   Explanation explain(A&&... arguments) const {
-    return with_traced(
-        std::index_sequence_for<A...>(),
-        [this](const auto&... traced) {
-          detail::TypedCall<F, std::decay_t<decltype(traced)>...> call(*function_, traced...);
-          detail::Leaves leaves;
-          collect(leaves, traced...);
-          return core_.explain(leaves, call);
-        },
-        arguments...);
+    return explain_call(std::index_sequence_for<A...>(), arguments...);
   }
 
  private:
-  /// Calls `use` with the arguments as they are traced: converted to what the function declares for them.
-  template <size_t... I, class Use, class... A>
-  static auto with_traced(std::index_sequence<I...>, const Use& use, const A&... arguments) {
-    return use(detail::as_traced<detail::TracedTypeOf<F, I, std::decay_t<A>>>(arguments)...);
+  F& function() const { return static_cast<detail::OwnedFunction<F>&>(*function_).function; }
+
+  // The arguments are traced as what the function declares for them.
+  template <size_t... I, class... A>
+  auto call(std::index_sequence<I...>, const A&... arguments) const {
+    using Result = detail::ResultOf<F, detail::TracedTypeOf<F, I, std::decay_t<A>>...>;
+    using Returned = std::conditional_t<std::is_same_v<Result, detail::Nothing>, void, Result>;
+    return static_cast<Returned>(
+        run<Result>(detail::as_traced<detail::TracedTypeOf<F, I, std::decay_t<A>>>(arguments)...));
   }
-  template <class... A>
-  static void collect(detail::Leaves& leaves, const A&... arguments) {
-    detail::LeafCollector collector{leaves};
-    collector.word(reinterpret_cast<uintptr_t>(&detail::type_tag<A...>));
-    (detail::walk(collector, arguments), ...);
+  template <size_t... I, class... A>
+  Explanation explain_call(std::index_sequence<I...>, const A&... arguments) const {
+    return explain_traced(detail::as_traced<detail::TracedTypeOf<F, I, std::decay_t<A>>>(arguments)...);
   }
 
   template <class Result, class... A>
   Result run(const A&... arguments) const {
-    detail::TypedCall<F, A...> call(*function_, arguments...);
+    detail::CallOf<F, A...> call(function(), arguments...);
     if (detail::is_tracing()) {  // inlined into the function that is traced
       core_.note_inlined(typeid(F));
       call.run_plain();
       return call.take();
     }
     detail::Leaves leaves;
-    collect(leaves, arguments...);
+    detail::collect(leaves, arguments...);
     detail::CallResults results;
     core_.call(leaves, call, results);
     if (results.prototype == nullptr) return call.take();
-    return detail::TypedCall<F, A...>::assemble(results);
+    return detail::assemble<Result>(results);
+  }
+  template <class... A>
+  Explanation explain_traced(const A&... arguments) const {
+    detail::CallOf<F, A...> call(function(), arguments...);
+    detail::Leaves leaves;
+    detail::collect(leaves, arguments...);
+    return core_.explain(leaves, call);
   }
 
-  std::shared_ptr<F> function_;
+  std::shared_ptr<detail::AnyFunction> function_;
   detail::CompiledCore core_;
 };
 

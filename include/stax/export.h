@@ -80,7 +80,7 @@ auto with_example(F& function, const std::tuple<A...>& inputs, Use&& use) {
   const auto examples = std::apply([](const A&... a) { return std::tuple(example_of(a)...); }, inputs);
   return std::apply(
       [&](const auto&... a) {
-        TypedCall<F, std::decay_t<decltype(a)>...> call(function, a...);
+        CallOf<F, std::decay_t<decltype(a)>...> call(function, a...);
         Leaves leaves;
         LeafCollector collector{leaves};
         (walk(collector, a), ...);

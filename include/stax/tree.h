@@ -186,20 +186,11 @@ struct LeafCollector {
   }
 };
 
-/// Visits the tensors, numbers and integers only.
-template <class OnTensor, class OnNumber, class OnInteger>
+/// Base of visitors that look at tensors, numbers and integers only.
 struct LeafVisitor {
-  OnTensor on_tensor;
-  OnNumber on_number;
-  OnInteger on_integer;
-  void tensor(Tensor& value) { on_tensor(value); }
-  void number(Scalar& value) { on_number(value); }
-  void integer(SymInt& value) { on_integer(value); }
   void word(uint64_t) {}
   void text(std::string_view) {}
 };
-template <class A, class B, class C>
-LeafVisitor(A, B, C) -> LeafVisitor<A, B, C>;
 
 }  // namespace detail
 }  // namespace stax
