@@ -29,7 +29,7 @@ std::string list(const std::vector<Expr>& items) {
   return "[" + join(items, ", ", [](Expr e) { return e.str(); }) + "]";
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -80,7 +80,7 @@ struct ArgumentText {
            join(v, ", ", [](double d) { return constant_text(DType::float64, Constant::of(d)); }) + "]";
   }
   std::string operator()(DType d) const { return fmt::format("dtype {}", name(d)); }
-  std::string operator()(const std::string& s) const { return "string " + quoted(s); }
+  std::string operator()(const std::string& s) const { return "string " + in_quotes(s); }
 };
 
 std::string value_list(const std::vector<ValueId>& ids, std::string_view separator) {
@@ -116,7 +116,7 @@ std::string ranges_text(const std::vector<Expr>& ranges, char letter) {
 
 std::string node_text(const Program& p, const Node& n) {
   if (n.kind == NodeKind::external) {
-    std::string out = fmt::format("external {} {} {}\n", n.name, quoted(n.origin), quoted(n.function));
+    std::string out = fmt::format("external {} {} {}\n", n.name, in_quotes(n.origin), in_quotes(n.function));
     for (const auto& a : n.arguments) out += "  argument " + std::visit(ArgumentText{p}, a.value) + "\n";
     for (const auto& r : n.results) out += "  result " + operand_text(p, r) + "\n";
     if (n.dynamic) out += "  dynamic\n";
@@ -125,7 +125,7 @@ std::string node_text(const Program& p, const Node& n) {
     }
     return out;
   }
-  std::string out = fmt::format("node {} {} {}", n.name, quoted(n.origin), ranges_text(n.ranges, 'i'));
+  std::string out = fmt::format("node {} {} {}", n.name, in_quotes(n.origin), ranges_text(n.ranges, 'i'));
   if (!n.reduction_ranges.empty()) out += " " + ranges_text(n.reduction_ranges, 'r');
   out += "\n";
   return out + body_text(p, n.body, 2);
@@ -183,7 +183,7 @@ std::string Program::str() const {
   }
   for (const Assertion& a : assertions) {
     out += fmt::format("assert [{}] {} [{}] {} {}\n", a.condition.left.str(), sign_of(a.condition.relation),
-                       a.condition.right.str(), quoted(a.words), quoted(a.where));
+                       a.condition.right.str(), in_quotes(a.words), in_quotes(a.where));
   }
   for (const Node& n : nodes) out += node_text(*this, n);
   return out;
