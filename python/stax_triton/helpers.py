@@ -269,9 +269,15 @@ def signbit(x):
 
 
 @triton.jit
+def _is_minus_one(a):
+    """Triton 3.9 compares no unsigned number with a negative one."""
+    return a != a if a.dtype.is_int_unsigned() else a == -1
+
+
+@triton.jit
 def trunc_div_int(a, b):
     zero = b == 0
-    minus_one = b == -1
+    minus_one = _is_minus_one(b)
     q = a // tl.where(zero | minus_one, 1, b).to(b.dtype)
     return tl.where(zero, 0, tl.where(minus_one, -a, q)).to(a.dtype)
 
@@ -279,7 +285,7 @@ def trunc_div_int(a, b):
 @triton.jit
 def fmod_int(a, b):
     zero = b == 0
-    minus_one = b == -1
+    minus_one = _is_minus_one(b)
     r = a % tl.where(zero | minus_one, 1, b).to(b.dtype)
     return tl.where(zero, a, tl.where(minus_one, 0, r)).to(a.dtype)
 
@@ -359,8 +365,7 @@ def shift_right(a, n):
 @triton.jit
 def gcd(a, b):
     """The magnitude of the lowest integer is itself, and the steps keep its sign."""
-    a = tl.abs(a)
-    b = tl.abs(b)
+    a, b = tl.broadcast(tl.abs(a), tl.abs(b))  # a loop may not change a block's shape
     steps: tl.constexpr = 2 * a.dtype.primitive_bitwidth
     for _ in tl.range(0, steps):
         r = fmod_int(a, b)
@@ -373,9 +378,10 @@ def gcd(a, b):
 @triton.jit
 def pow_int(a, n):
     """a to the n, wrapping; a negative n gives 0, or 1 and -1 where these are the powers."""
+    a, n = tl.broadcast(a, n)  # a loop may not change a block's shape
     negative = n < 0
     odd = (n & 1) != 0
-    special = tl.where(a == 1, 1, tl.where(a == -1, tl.where(odd, -1, 1), 0)).to(a.dtype)
+    special = tl.where(a == 1, 1, tl.where(_is_minus_one(a), tl.where(odd, -1, 1), 0)).to(a.dtype)
     left = tl.where(negative, 0, n).to(n.dtype)
     result = (a * 0 + 1).to(a.dtype)
     base = a
@@ -466,7 +472,9 @@ def check_index(index, size, wrap: tl.constexpr, mask, node, status):
     if mask is not None:
         bad = bad & mask
     if tl.max(bad.to(tl.int32)) != 0:
-        if tl.atomic_cas(status + 3, tl.full((), 0, tl.int64), tl.full((), 1, tl.int64)) == 0:
+        # Of 32 bits: of an exchange of 64 bits Triton 3.4 and 3.5 hand on half the result, which is not assembled.
+        flag = (status + 3).to(tl.pointer_type(tl.int32), bitcast=True)
+        if tl.atomic_cas(flag, tl.full((), 0, tl.int32), tl.full((), 1, tl.int32)) == 0:
             worst = tl.max(tl.where(bad, index, -9223372036854775808))
             tl.store(status, node)
             tl.store(status + 1, worst)

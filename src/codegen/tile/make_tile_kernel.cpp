@@ -192,7 +192,7 @@ class TileBuilder {
     }
     std::vector<TileVar> args = operands(inst.args);
     if (inst.op == OpCode::relu)
-      args.insert(args.begin(), define({.action = TileAction::constant, .dtype = DType::int32}));
+      args.insert(args.begin(), define({.action = TileAction::constant, .dtype = zero_of_relu(inst.dtype)}));
     env_[id] = define({.action = TileAction::compute,
                        .op = inst.op,
                        .dtype = inst.dtype,
@@ -201,6 +201,9 @@ class TileBuilder {
                        .along = along_[id],
                        .relaxed = flat_.relaxed[id]});
   }
+
+  /// Triton's maximum of blocks has the wider type of the two: a float's is its own beside any integer.
+  static DType zero_of_relu(DType dtype) { return is_floating_point(dtype) ? DType::int32 : dtype; }
 
   /// A constant whose reciprocal is exact.
   static bool is_power_of_two(const Inst& inst) {

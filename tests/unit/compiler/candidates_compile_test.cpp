@@ -42,6 +42,30 @@ const CompiledProgram kPrograms[] = {
      {{300, 70001}}},
     {"positions", [](const auto& t) { return std::vector{t[0].argmax(-1)}; }, {{300, 5003}}},
     {"scans", [](const auto& t) { return std::vector{cumsum(t[0], -1)}; }, {{8, 100003}}},
+    {"checked indices",
+     [](const auto& t) {
+       const Tensor at = t[1].to(kInt64);
+       return std::vector{gather(t[0], -1, at), index_add(t[0], 0, at.select(1, 0), t[1])};
+     },
+     {{30, 40}, {30, 40}}},
+    {"unsigned integers",
+     [](const auto& t) {
+       const Tensor x = relu(t[0]), most = t[0].amax(-1, true);
+       return std::vector{floor_divide(x, t[0]), fmod(t[0], x), remainder(x, most), pow(x, most),
+                          gcd(x, most)};
+     },
+     {{50, 60}},
+     kUInt8},
+    {"sums of nothing",
+     [](const auto& t) {
+       return std::vector{t[0].permute({1, 0, 2}).reshape({0}).sum()};
+     },
+     {{0, 7, 4}}},
+    {"columns of nothing",
+     [](const auto& t) {
+       return std::vector{t[0].sum({0, 2})};
+     },
+     {{5, 7, 0}}},
 };
 
 /// A request for each kernel of the program in each of its candidates.
