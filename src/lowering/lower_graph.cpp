@@ -411,9 +411,16 @@ struct GraphLowering {
     return out;
   }
 
-  // Drops nodes whose results nobody reads. (Buffers keep their numbers.)
+  /// Whether it runs over no element: there is nothing to compute, nor to store.
+  static bool is_empty(const loops::Node& node) {
+    return node.kind == loops::NodeKind::loops &&
+           std::ranges::any_of(node.ranges, [](Expr size) { return size.is(0); });
+  }
+
+  // Drops nodes whose results nobody reads, and those of results without elements that no other node reads.
+  // (Buffers keep their numbers.)
   static void remove_unused(loops::Program& program) {
-    std::vector<char> live(program.buffers.size(), 0);
+    std::vector<char> live(program.buffers.size(), 0), read(program.buffers.size(), 0);
     for (size_t b = 0; b < live.size(); ++b) {
       const auto& buffer = program.buffers[b];
       live[b] = buffer.role == BufferRole::output || (buffer.role == BufferRole::input && buffer.mutated);
@@ -422,9 +429,10 @@ struct GraphLowering {
     for (size_t n = program.nodes.size(); n-- > 0;) {
       loops::Node& node = program.nodes[n];
       bool used = node.dynamic;
-      for (const loops::BufferId b : node.writes()) used |= live[b] != 0;
+      const bool empty = is_empty(node);
+      for (const loops::BufferId b : node.writes()) used |= read[b] != 0 || (live[b] != 0 && !empty);
       if (!used) continue;
-      for (const loops::BufferId b : node.reads()) live[b] = 1;
+      for (const loops::BufferId b : node.reads()) live[b] = read[b] = 1;
       kept.push_back(std::move(node));
     }
     program.nodes.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));

@@ -107,6 +107,8 @@ std::vector<graph::TensorMeta> same_meta(ShapeEnv&, const graph::MetaArgs& args)
 std::vector<Expr> reshape_index(const std::vector<Expr>& from, const std::vector<Expr>& to,
                                 const std::vector<Expr>& index) {
   std::vector<Expr> at(from.size(), Expr(0));
+  // Of nothing there is no element to find, and no size to divide by.
+  if (std::ranges::any_of(from, [](Expr size) { return size.is(0); })) return at;
   // Trailing dims that agree keep their own index: no division is needed for them.
   size_t f = from.size(), t = to.size();
   while (f > 0 && t > 0 && from[f - 1] == to[t - 1]) {

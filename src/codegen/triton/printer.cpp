@@ -227,6 +227,10 @@ class TritonPrinter {
     for (size_t k = axis.variables.size(); k-- > 0;) {
       const TileVariable& v = axis.variables[k];
       std::string value = fmt::format("{}index", facts_of(axis.kind).prefix);
+      if (axis.numel.is(0)) {  // no position, and lengths that nothing can be divided by
+        line("{} = {}", v.name, value);
+        continue;
+      }
       if (!v.divisor.is(1)) value = fmt::format("{} // {}", value, factor(v.divisor));
       if (!v.outermost) value = fmt::format("({}) % {}", value, factor(v.extent));
       line("{} = {}", v.name, value);

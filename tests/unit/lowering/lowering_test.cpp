@@ -96,6 +96,28 @@ TEST_F(Fixture, UnevenSplitMasksItsLastChunk) {
 }
 
 // A scan stores what it scans along last, whatever the strides of its meta are: a view has to follow.
+TEST_F(Fixture, FormulasOverNothingAreNotComputed) {
+  const Var x = b.input(graph::dense(kFloat32, {0, 7, 4}));
+  const auto lowered = lower({b.call("exp", {x})});
+  EXPECT_TRUE(lowered.program.nodes.empty()) << lowered.program.str();
+}
+
+TEST_F(Fixture, NothingThatAFunctionReadsIsWritten) {
+  const Var x = b.input(graph::dense(kFloat32, {0, 7})), w = b.input(graph::dense(kFloat32, {7, 3}));
+  const auto lowered = lower({b.call("mm", {b.call("exp", {x}), w})});
+  EXPECT_EQ(lowered.program.nodes.size(), 2u) << lowered.program.str();
+}
+
+// It is computed, being 0, and what it would read has an address that can be written down.
+TEST_F(Fixture, SumOfReshapedNothingDividesByNoLength) {
+  const Var x = b.input(graph::dense(kFloat32, {0, 7, 4}));
+  const Var moved = b.call("permute", {b.call("exp", {x}), std::vector<Expr>{1, 0, 2}});
+  const auto lowered = lower({b.call("sum", {b.call("reshape", {moved, std::vector<Expr>{0}})})});
+  ASSERT_EQ(lowered.program.nodes.size(), 1u) << lowered.program.str();
+  EXPECT_EQ(lowered.program.str().find("% 0"), std::string::npos) << lowered.program.str();
+  EXPECT_EQ(lowered.program.str().find("// 0"), std::string::npos) << lowered.program.str();
+}
+
 TEST_F(Fixture, ViewOfAScanReadsTheScannedElements) {
   const Var x = b.input(graph::dense(kFloat32, {2, 3}));
   const auto lowered = lower({b.call("permute", {b.call("cumsum", {x, 0}), std::vector<Expr>{1, 0}})});
