@@ -119,7 +119,7 @@ def parsed(kernel, text):
     config = {}
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
-        if name.strip() not in kernel.config or not value.strip().isdigit():
+        if name.strip() not in kernel.config or not value.strip().isdecimal():
             raise SystemExit(f"--config: {part!r}; {kernel.name} takes {config_text(kernel)}")
         config[name.strip()] = int(value)
     return config

@@ -17,6 +17,7 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class StandaloneKernel : public ::testing::Test {
  protected:
@@ -166,6 +167,7 @@ TEST_F(StandaloneKernel, TakesAConfigurationAndRefusesOthers) {
   const ProcessResult refused = run_python({file, "--config", "YBLOCK=4"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.errors, HasSubstr("'YBLOCK=4'"));
+  EXPECT_THAT(run_python({file, "--config", "XBLOCK=²"}).errors, StartsWith("--config: 'XBLOCK=²'"));
   for (const char* from : {"the assembler", "Triton's cache"})
     EXPECT_EQ(run_python({file, "--target", "sm_100", "--config", "XBLOCK=4"}).exit_code, 0) << from;
   EXPECT_THAT(run_python({file, "--target", "sm_9"}).errors, HasSubstr("'sm_9' is none of sm_75, sm_80, "));
