@@ -55,12 +55,13 @@ _reduce_any = interpreter.ReduceOps.generic_reduce
 def _reduce(self, input):
     """By halves, whole blocks at a time; the interpreter goes from element to element."""
     n = 1 if self.axis is None else input[0].handle.data.shape[self.axis]
-    if self.axis is None or self.keep_dims or n & (n - 1) != 0:
+    if self.axis is None or n & (n - 1) != 0:
         return _reduce_any(self, input)
     while n > 1:
         n //= 2
         input = _combined(self, _parts(self, input, slice(0, n)), _parts(self, input, slice(n, None)))
-    return [self.to_tensor(block.handle.data.squeeze(self.axis), block.dtype) for block in input]
+    squeezed = [b.handle.data if self.keep_dims else b.handle.data.squeeze(self.axis) for b in input]
+    return [self.to_tensor(data, block.dtype) for data, block in zip(squeezed, input)]
 
 
 def _scan(self, input):

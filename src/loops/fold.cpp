@@ -48,6 +48,7 @@ constexpr auto kFolds = std::to_array<FoldInfo>({
      .replaces = OpCode::le,
      .position = 1},
     {OpCode::scan_logaddexp, 1, Identity::lowest},
+    {OpCode::scan_sort, 1, Identity::highest},
 });
 
 const FoldInfo* find_fold(OpCode op) {

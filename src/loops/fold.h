@@ -37,6 +37,11 @@ OpCode fold_of(OpCode op);
 /// Whether `op` is a reduction or scan with the position of an extremum among its results.
 bool finds_position(OpCode op);
 
+/// Whether the results need all of a row at once, so that no loop can run through it.
+inline bool needs_whole_row(OpCode op) {
+  return op == OpCode::scan_sort;
+}
+
 /// Number of results of a reduction or scan; 1 for everything else.
 int32_t result_count(OpCode op);
 

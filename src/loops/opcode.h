@@ -59,8 +59,9 @@ enum class OpCost : uint8_t {
 // ranges (ties take the lowest, NaN wins), result 1 the value. reduce_welford: (mean, sum of squared
 // deviations, count). reduce_welford_combine merges operands (mean, m2, count). reduce_softmax: (maximum m,
 // sum of exp(x - m)), the sum 0 when m is -inf. scans are inclusive; scan_max, scan_min: result 1 is the
-// int64 position of the last extremum, NaN wins. store: operand 0 into buffer[index], optional operand 1 a
-// bool mask.
+// int64 position of the last extremum, NaN wins. scan_sort: at position k the k-th smallest of all int64
+// operands of the reduction space, not only of those up to there. store: operand 0 into buffer[index],
+// optional operand 1 a bool mask.
 #define STAX_LOOP_OPS(X)                                  \
   X(load, leaf, 0, stated, cheap)                         \
   X(constant, leaf, 0, stated, cheap)                     \
@@ -164,6 +165,7 @@ enum class OpCost : uint8_t {
   X(scan_max, scan, 1, operand, moderate)                 \
   X(scan_min, scan, 1, operand, moderate)                 \
   X(scan_logaddexp, scan, 1, operand, moderate)           \
+  X(scan_sort, scan, 1, int64, costly)                    \
   X(store, store, 1, operand, moderate)                   \
   X(atomic_add, store, 1, operand, moderate)
 

@@ -180,6 +180,8 @@ class NodeVerifier {
       check(dtype(a) == dtype(inst.args[0]), "operands differ in dtype");
       check(!depends_on_reduce(a), "operand depends on a reduce result of the same body");
     }
+    if (inst.op == OpCode::scan_sort)
+      check(dtype(inst.args[0]) == DType::int64, "what is sorted is not int64");
     const DType expected = result_dtype(inst.op, 0, dtype(inst.args[0]));
     check(inst.dtype == expected, fmt::format("the result is {}", name(expected)));
   }

@@ -121,6 +121,21 @@ class Lowering {
   };
   std::vector<Lazy> scan(const Scan& scan);
 
+  /// Orders of runs of elements, one after another along dimension `dim`: of each run, the first `keep`
+  /// values(run, key, kept), in ascending order of the keys key(run, position), of which no two are the same.
+  /// `sizes` are those of the result, but along `dim` the number of runs, which `run` counts, too. Where
+  /// there is a `kept`, the values are stored only where it is true, and the key may be of no element
+  /// elsewhere. For a GPU, where one block has to cover a run: `length` is proven to be at most 2048.
+  struct Order {
+    std::vector<Expr> sizes;
+    size_t dim = 0;
+    Expr length, keep;
+    std::function<V(const Index& run, Expr position)> key;  // int64
+    std::function<std::vector<V>(const Index& run, V key, std::optional<V> kept)> values;
+    std::vector<DType> dtypes;
+  };
+  std::vector<Lazy> order(const Order& order);
+
   /// Writes that land where data says: `base` copied, then value(i) stored at target(i) for every i in
   /// `sizes`; later ones win (or are added when `accumulate`).
   Lazy scatter(const Lazy& base, std::vector<Expr> sizes, const std::function<Index(const Index&)>& target,

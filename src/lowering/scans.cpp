@@ -1,4 +1,4 @@
-// Scans: running results along a dimension. On a GPU long scans of few rows are cut into chunks.
+// Scans: running results along a dimension, and orders. On a GPU long scans of few rows are cut into chunks.
 #include <algorithm>
 
 #include "loops/fold.h"
@@ -104,6 +104,31 @@ std::vector<Lazy> Lowering::scan_at_once(const Scan& scan) {
   const Index index = scan_index(scan.sizes.size(), scan.dim);
   return store_scan(scan, scanned(scan, scan.value(index)), index, but(scan.sizes, scan.dim),
                     scan.sizes[scan.dim], true);
+}
+
+std::vector<Lazy> Lowering::order(const Order& order) {
+  const Index run = symbols(order.sizes.size(), index_symbol);
+  const Expr place(reduction_symbol(0));
+  const V own = order.key(run, place);
+  const V key{&body_, body_.reduce(OpCode::scan_sort, DType::int64, {own.id})};
+  std::optional<V> kept;
+  if (!env_.proves(eq(order.keep, order.length))) kept = lt(index_value(place), index_value(order.keep));
+  const std::vector<V> values = order.values(run, key, kept);
+  std::vector<Expr> sizes = order.sizes;
+  sizes[order.dim] *= order.keep;
+  Index at = run;
+  at[order.dim] = run[order.dim] * order.keep + place;
+  std::vector<Lazy> out;
+  std::vector<Store> stores;
+  for (size_t k = 0; k < order.dtypes.size(); ++k) {
+    out.push_back(new_tensor(order.dtypes[k], sizes, graph::contiguous_strides(sizes)));
+    stores.push_back({.buffer = out[k].buffer,
+                      .index = flat_offset(out[k], at),
+                      .value = cast(values[k], out[k].dtype).id,
+                      .mask = kept ? kept->id : -1});
+  }
+  emit(order.sizes, {order.length}, stores);
+  return out;
 }
 
 // Three kernels: the total of each chunk, the totals of what comes before each, and the scans of the chunks,

@@ -26,7 +26,7 @@ Expr row_length(const TensorMeta& self, int64_t dim) {
   return self.dim() == 0 ? Expr(1) : self.sizes[dim];
 }
 
-/// An order of rows, which on a GPU goes by ranks where rows are short.
+/// An order of rows, for which a GPU has kernels where rows are short.
 graph::Op order(std::string_view schema, graph::MetaRule meta, graph::LowerRule on_gpu) {
   graph::Op row = external(schema, meta);
   row.lower = on_gpu;
@@ -37,7 +37,7 @@ graph::Op order(std::string_view schema, graph::MetaRule meta, graph::LowerRule 
 void settle_order(ShapeEnv& env, const MetaArgs& args) {
   const TensorMeta& self = args.tensor(0);
   const int64_t dim = row_dim(args);
-  if (self.device != kCPU) sorts_by_ranks(env, row_length(self, dim));
+  if (self.device != kCPU) settle_order_of_rows(env, self.dtype, row_length(self, dim));
 }
 
 Metas sort_meta(ShapeEnv& env, const MetaArgs& args) {

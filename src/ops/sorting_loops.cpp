@@ -9,8 +9,15 @@ namespace {
 
 /// Beyond it, sorting on the CPU and copying there and back is taken to be faster.
 constexpr int64_t kLongestRow = 16384;
-/// Of longer rows, the largest few elements are among those of chunks of this length.
-constexpr int64_t kWholeRow = 4096, kChunk = 512;
+/// Rows that one block sorts at once. (For 4096 elements Triton takes seconds, and the reference executor has
+/// smaller blocks.)
+constexpr int64_t kSortedRow = 2048;
+
+/// Of rows longer than `whole`, the largest few elements are among those of chunks.
+struct Cut {
+  int64_t whole, chunk;
+};
+constexpr Cut kSorted = {kSortedRow, 1024}, kRanked = {4096, 512};
 
 /// Elements of a tensor along one dimension.
 struct Rows {
@@ -41,6 +48,17 @@ std::optional<Rows> short_rows(Lowering& lowering, const LazyArgs& args) {
   return rows;
 }
 
+/// A number of 64 bits holds its key and a position of 32 bits.
+bool has_short_key(DType dtype) {
+  return itemsize(dtype) <= 4;
+}
+
+/// Whether one block sorts each run of `length` elements.
+bool sorts_at_once(Lowering& lowering, const Rows& rows, Expr length) {
+  if (!has_short_key(rows.self.dtype) || length.is(0) || length.is(1)) return false;
+  return lowering.env().proves(le(length, kSortedRow));
+}
+
 /// An element as a number that can be compared; anything where `inside` is false.
 V key(Lowering& lowering, const Rows& rows, const Index& i, std::optional<V> inside = {}) {
   const auto zero = [&] { return lowering.constant(compute_dtype(rows.self.dtype), int64_t{0}); };
@@ -55,6 +73,20 @@ V before(V a, V b, bool largest_first) {
   return is_floating_point(a.dtype()) ? bitwise_or(less, bitwise_and(isnan(b), logical_not(isnan(a)))) : less;
 }
 
+/// The first 32 bits of the key of an element: an integer that is the smaller, the earlier v comes. Zeros are
+/// equal, and NaN is beyond infinity.
+V first_half(V v, bool largest_first) {
+  V bits = v;
+  if (is_floating_point(v.dtype())) {
+    // Negative floats are the larger, as integers, the smaller they are.
+    const V raw = bitcast(where(eq(v, 0.0), like(v, 0.0), v), DType::int32);
+    bits = bitwise_xor(raw, where(lt(raw, 0.0), like(raw, 0x7fffffff), like(raw, 0.0)));
+    bits = where(isnan(v), like(raw, 0x7fffffff), bits);
+  }
+  bits = cast(bits, DType::int32);
+  return cast(largest_first ? bitwise_not(bits) : bits, DType::int64);
+}
+
 /// Parts of each row, one after another; the last may be shorter.
 struct Chunks {
   Expr length, count = 1;
@@ -62,6 +94,40 @@ struct Chunks {
   bool whole() const { return count.is(1); }
   Expr number_of(Expr position) const { return whole() ? Expr(0) : floor_div(position, length); }
 };
+
+/// The first `k` elements of each chunk, which one block sorts, and their positions (as below).
+Lazies sorted_chunks(Lowering& lowering, const Rows& rows, const Lazy* positions, const Chunks& chunks,
+                     Expr k, bool largest_first) {
+  constexpr int64_t kHalf = int64_t{1} << 32;
+  const bool partial = !chunks.whole() && !lowering.env().proves(eq(mod(rows.length(), chunks.length), 0));
+  Lowering::Order order{.sizes = rows.self.sizes,
+                        .dim = rows.dim,
+                        .length = chunks.length,
+                        .keep = k,
+                        .dtypes = {rows.self.dtype, DType::int64}};
+  order.sizes[rows.dim] = chunks.count;
+  const auto constant = [&](int64_t value) { return lowering.constant(DType::int64, value); };
+  order.key = [&](const Index& run, Expr position) {
+    const Expr at = run[rows.dim] * chunks.length + position;
+    std::optional<V> inside;
+    if (partial) inside = lt(lowering.index_value(at), lowering.index_value(rows.length()));
+    const V half = first_half(key(lowering, rows, rows.at(run, at), inside), largest_first);
+    const V whole = half * constant(kHalf) + lowering.index_value(position);
+    return inside ? where(*inside, whole, lowering.identity(OpCode::scan_sort, DType::int64)) : whole;
+  };
+  // Values are read again, since zeros and NaN cannot be told from their keys.
+  order.values = [&](const Index& run, V key, std::optional<V> kept) -> std::vector<V> {
+    const Expr position = lowering.indirect(bitwise_and(key, constant(kHalf - 1)));
+    const Index at = rows.at(run, run[rows.dim] * chunks.length + position);
+    const auto loaded = [&](const Lazy& from) {
+      if (!kept) return lowering.load(from, at);
+      return lowering.masked_load(from, at, *kept, lowering.constant(compute_dtype(from.dtype), int64_t{0}));
+    };
+    return {loaded(rows.self),
+            positions != nullptr ? loaded(*positions) : lowering.index_value(at[rows.dim])};
+  };
+  return lowering.order(order);
+}
 
 /// How many elements of its chunk come before each element.
 Lazy ranks(Lowering& lowering, const Rows& rows, const Chunks& chunks, bool largest_first) {
@@ -91,6 +157,8 @@ Lazy ranks(Lowering& lowering, const Rows& rows, const Chunks& chunks, bool larg
 /// where they are in the rows.
 Lazies first_of_chunks(Lowering& lowering, const Rows& rows, const Lazy* positions, const Chunks& chunks,
                        Expr k, bool largest_first) {
+  if (sorts_at_once(lowering, rows, chunks.length))
+    return sorted_chunks(lowering, rows, positions, chunks, k, largest_first);
   const Lazy rank = ranks(lowering, rows, chunks, largest_first);
   Lowering::Placement placement{
       .dtypes = {rows.self.dtype, DType::int64}, .sizes = rows.self.sizes, .from = rows.self.sizes};
@@ -115,11 +183,13 @@ Lazies sorted(Lowering& lowering, const Rows& rows, bool largest_first) {
 
 /// Lengths of chunks of a row of `length` elements, then of what they leave, and so on, that are looked
 /// through for the first `k`; each chunk has as many. Nothing where too much is left.
-std::optional<std::vector<int64_t>> levels(int64_t length, int64_t k) {
+std::optional<std::vector<int64_t>> levels(Lowering& lowering, const Rows& rows, int64_t k) {
+  int64_t length = rows.length().value();
   std::vector<int64_t> out;
-  while (length > kWholeRow && k <= kChunk / 4) {
-    int64_t chunk = kChunk;
-    while (length % chunk != 0 && length % chunk < k) ++chunk;
+  const Cut& cut = sorts_at_once(lowering, rows, kSorted.chunk) ? kSorted : kRanked;
+  while (length > cut.whole && k <= cut.chunk / 4) {
+    int64_t chunk = cut.chunk;
+    while (length % chunk != 0 && length % chunk < k) --chunk;
     out.push_back(chunk);
     length = (length + chunk - 1) / chunk * k;
   }
@@ -194,8 +264,9 @@ Lazies median_of_rows(Lowering& lowering, const LazyArgs& args, bool skip_nan) {
 
 }  // namespace
 
-bool sorts_by_ranks(ShapeEnv& env, Expr length) {
-  return env.decide(le(length, kLongestRow));
+void settle_order_of_rows(ShapeEnv& env, DType dtype, Expr length) {
+  if (has_short_key(dtype) && env.decide(le(length, kSortedRow))) return;
+  env.decide(le(length, kLongestRow));
 }
 
 Lazies lower_sort(Lowering& lowering, const LazyArgs& args) {
@@ -209,7 +280,7 @@ Lazies lower_topk(Lowering& lowering, const LazyArgs& args) {
   auto rows = rows_of(args);
   std::optional<std::vector<int64_t>> chunks;
   if (rows && k.is_constant() && rows->length().is_constant())
-    chunks = levels(rows->length().value(), k.value());
+    chunks = levels(lowering, *rows, k.value());
   else if (rows && lowering.env().proves(le(rows->length(), kLongestRow)))
     chunks.emplace();
   if (!chunks) return {};

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "device/thread_pool.h"
+#include "loops/fold.h"
 #include "reference/plan_stages.h"
 #include "support/check.h"
 
@@ -48,6 +49,7 @@ Mode choose_mode(const Iteration& it, const loops::Body& body) {
   const auto dims = static_cast<int32_t>(it.extents.size());
   if (it.iteration_dims == 0) return Mode::inner;
   if (it.iteration_dims == dims) return Mode::outer;
+  if (std::ranges::any_of(body, loops::needs_whole_row, &loops::Inst::op)) return Mode::inner;
   const int32_t i = it.iteration_dims - 1, r = dims - 1;
   int64_t along_iteration = 0, along_reduction = 0, iterations = 1, reductions = 1;
   for (int32_t d = 0; d < dims; ++d) (d <= i ? iterations : reductions) *= it.extents[d];

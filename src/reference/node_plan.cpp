@@ -19,6 +19,15 @@ using loops::ValueId;
 
 namespace {
 
+/// Sorts a row that one block holds.
+void sort_row(void*, int64_t, const void* a, void* out, void*, int64_t n, int64_t, bool inner) {
+  auto* sorted = static_cast<int64_t*>(out);
+  std::copy_n(static_cast<const int64_t*>(a), n, sorted);
+  if (inner) std::sort(sorted, sorted + n);  // otherwise these are rows of one element
+}
+
+constexpr ScanKernels kSort = {.init = [](void*, int64_t) {}, .scan = sort_row};
+
 class Planner {
  public:
   Planner(const loops::Program& program, const loops::Node& node, const Iteration& it)
@@ -355,8 +364,14 @@ class Planner {
 
   int32_t scan(ValueId v, const Inst& inst) {
     const DType dtype = body_[inst.args[0]].dtype;
-    const ScanKernels& k = block_kernels().scan[static_cast<int>(inst.op)][static_cast<int>(dtype)];
+    const ScanKernels& k = inst.op == OpCode::scan_sort
+                               ? kSort
+                               : block_kernels().scan[static_cast<int>(inst.op)][static_cast<int>(dtype)];
     STAX_CHECK(k.init, "[reference] {} is not defined for {}", info(inst.op).name, name(dtype));
+    const bool one_block = plan_.reduction_points == 1 && plan_.reduction.size <= kBlock;
+    STAX_CHECK(one_block || !loops::needs_whole_row(inst.op),
+               "[reference] {}: expected rows of at most {} elements, got {}", info(inst.op).name, kBlock,
+               plan_.reduction.size * plan_.reduction_points);
     Step step{.kind = StepKind::scan, .dtype = dtype, .a = splat(reg(inst.args[0]))};
     step.number = static_cast<int32_t>(plan_.scans.size());
     plan_.scans.push_back({.scan = k});

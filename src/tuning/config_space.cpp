@@ -144,7 +144,21 @@ void pointwise(const TileKernel& kernel, Candidates& out) {
   }
 }
 
+/// A sorting network is as many instructions as a block has elements for each thread, and takes Triton as
+/// long: few candidates.
+void sorted(const TileKernel& kernel, Candidates& out) {
+  const LaunchConfig usual = default_config(kernel);
+  const int64_t x = usual.blocks.back().second;
+  out.add({.x = x, .warps = 2 * usual.warps});
+  out.add({.x = std::max<int64_t>(x / 2, 1), .warps = usual.warps});
+  if (usual.warps > 1) out.add({.x = std::max<int64_t>(x / 2, 1), .warps = usual.warps / 2});
+}
+
 void persistent(const TileKernel& kernel, Candidates& out) {
+  if (sorts(kernel)) {
+    sorted(kernel, out);
+    return;
+  }
   // Of a form for shorter rows the block is shorter than the hint.
   const int64_t r0 = kernel.axis(TileAxisKind::r0)->block;
   if (r0 >= 512 && kernel.hint == ReductionHint::inner) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "loops/fold.h"
+
 namespace stax::tuning {
 namespace {
 
@@ -15,6 +17,8 @@ using codegen::TileKernel;
 constexpr int64_t kPointwise = 1024, kPersistent = 1024;
 /// Elements that the threads of one warp take at once, of rows and of columns.
 constexpr int64_t kOfWarp = 512;
+/// Elements that a warp sorts: 8 a thread, so that every other step or so moves none between threads.
+constexpr int64_t kSortedByWarp = 256;
 /// Rows that are read once, by blocks of this length; those that fit one block; and rows that are read again,
 /// of which only few may be under way, so that they are found in the cache.
 constexpr int64_t kRow = 4096, kShortRow = 2048, kRowAgain = 16384;
@@ -79,6 +83,10 @@ Wanted wanted_blocks(const TileKernel& kernel) {
       // Of a form for shorter rows the block is shorter than the hint.
       const int64_t block = kernel.axis(TileAxisKind::r0)->block;
       const int64_t x = std::clamp<int64_t>(kPersistent / block, 1, 64);
+      if (sorts(kernel)) {
+        const int64_t rows = std::min(x, hint(TileAxisKind::x));
+        return {.x = rows, .warps = static_cast<int32_t>(std::max<int64_t>(rows * block / kSortedByWarp, 1))};
+      }
       return {.x = x, .warps = static_cast<int32_t>(std::clamp<int64_t>(x * block / kOfWarp, 1, 8))};
     }
     case TileForm::looped:
@@ -104,6 +112,10 @@ Wanted fixed_blocks(const TileKernel& kernel) {
 }
 
 }  // namespace
+
+bool sorts(const TileKernel& kernel) {
+  return std::ranges::any_of(kernel.body, loops::needs_whole_row, &codegen::TileStatement::op);
+}
 
 int32_t stages_for(const TileKernel& kernel, const codegen::LaunchConfig& config) {
   const int64_t bytes = kernel.staged ? loaded_bytes(kernel) : 0;

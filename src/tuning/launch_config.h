@@ -9,6 +9,9 @@ namespace stax::tuning {
 /// where loops are not staged.
 int32_t stages_for(const codegen::TileKernel& kernel, const codegen::LaunchConfig& config);
 
+/// Whether the kernel sorts its rows.
+bool sorts(const codegen::TileKernel& kernel);
+
 /// The configuration that is taken where nothing is measured.
 codegen::LaunchConfig default_config(const codegen::TileKernel& kernel);
 

@@ -1,5 +1,6 @@
 // Reductions and scans whose accumulators are in registers.
 #include "codegen/kernel/passes.h"
+#include "loops/fold.h"
 #include "support/check.h"
 
 namespace stax::codegen {
@@ -76,6 +77,8 @@ void Passes::update_extremum(ValueId id) {
 
 void Passes::scan(ValueId id) {
   const Inst& inst = flat_.body[id];
+  STAX_ASSERT(!loops::needs_whole_row(inst.op), "{} is an instruction of kernels for GPUs only",
+              loops::info(inst.op).name);
   const DType dtype = flat_.body[inst.args[0]].dtype;
   Accumulator& a = accumulators_.at(id);
   const Var old = a.value[0], v = e_.value(inst.args[0]);

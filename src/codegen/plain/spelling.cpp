@@ -138,6 +138,7 @@ constexpr NumpyFold kNumpyFolds[] = {
     {OpCode::scan_max, "running_largest"},
     {OpCode::scan_min, "running_smallest"},
     {OpCode::scan_logaddexp, "running_log_of_exponentials"},
+    {OpCode::scan_sort, "in_order"},
 };
 
 std::string spell_numpy_cast(DType dtype, DType from, const std::string& arg) {

@@ -430,6 +430,14 @@ class TileBuilder {
   void emit_scan(ValueId id) {
     const Inst& inst = flat_.body[id];
     std::vector<TileVar> blocks = broadcast_operands(inst);
+    // Elsewhere what lies behind the end of a row reaches none of its results.
+    if (const AxisSet masks = masked_ & kReduction; loops::needs_whole_row(inst.op) && masks != 0)
+      blocks = {define({.action = TileAction::select,
+                        .dtype = inst.dtype,
+                        .args = {blocks[0]},
+                        .along = all_,
+                        .masks = masks,
+                        .number = loops::identity_of(inst.op, inst.dtype)})};
     env_[id] = define({.action = TileAction::scan,
                        .op = inst.op,
                        .dtype = inst.dtype,
@@ -694,7 +702,10 @@ TileKernel make_tile_kernel(const loops::Program& program, const schedule::Group
   if (!group.reduction_ranges.empty()) {
     // Few launches need wide indices where one may ask: they have one form.
     const bool asks = !kernel.wide_index || chooser.questions().empty();
-    block = fixed ? fixed_row_block(group, kernel.hint) : row_block(group, kernel.hint, asks, chooser);
+    const bool whole = std::ranges::any_of(flat.body, loops::needs_whole_row, &Inst::op);
+    block = whole   ? whole_row_block(group, asks && !fixed, chooser)
+            : fixed ? fixed_row_block(group, kernel.hint)
+                    : row_block(group, kernel.hint, asks, chooser);
     if (!fixed && block >= kReadAgain && reads_rows_again(group, flat, kernel.hint, target)) block = 0;
     kernel.form = block > 0 ? TileForm::persistent : TileForm::looped;
   }

@@ -18,6 +18,8 @@ namespace {
 constexpr int64_t kFullLine = 8;
 /// Longest reductions that one block covers: along memory, and across it, where blocks are wide in x.
 constexpr int64_t kPersistentInner = 1024, kPersistentOther = 64;
+/// Longest rows that one block covers because it has to.
+constexpr int64_t kLongestWhole = 2048;
 /// Where each launch asks for a row's length: how much shorter than the example's, and how short, its block
 /// is.
 constexpr int64_t kSmallerRows = 8, kSmallestBlock = 4;
@@ -138,6 +140,21 @@ bool is_multiple(Expr e, int64_t n) {
   return mod(e, Expr(n)).is(0);
 }
 
+constexpr std::string_view kRowBlock = "a block for each row";
+
+/// For rows as short as the example's, whose length is `usual`; nothing where `otherwise` is taken.
+std::optional<int64_t> block_like_example(Expr length, int64_t usual, std::string_view otherwise,
+                                          Chooser& chooser) {
+  int64_t block = round_up_to_power_of_two(usual);
+  if (!chooser.required(le(length, block), kRowBlock, otherwise)) return std::nullopt;
+  // Rows that fill a small part of their block have a smaller one.
+  const int64_t smallest = std::max(block / kSmallerRows, kSmallestBlock);
+  while (block > smallest &&
+         chooser.required(le(length, block / 2), "a smaller block for each row", kRowBlock))
+    block /= 2;
+  return block;
+}
+
 }  // namespace
 
 bool aligned_by(const TilePeel& peel, Expr index, const TileAxis& reduction) {
@@ -221,25 +238,29 @@ ReductionHint reduction_hint(const schedule::Group& group, const FlatGroup& flat
   return inner > outer ? ReductionHint::inner : ReductionHint::normal;
 }
 
+int64_t whole_row_block(const schedule::Group& group, bool asks, Chooser& chooser) {
+  const Expr length = product(group.reduction_ranges);
+  int64_t longest = 1;
+  while (longest <= kLongestWhole && !chooser.sizes().proves(le(length, longest))) longest *= 2;
+  STAX_ASSERT(longest <= kLongestWhole,
+              "group {} needs whole rows of at most {} elements, which {} is not known to be", group.name,
+              kLongestWhole, length.str());
+  const auto usual = chooser.sizes().hint(length);
+  if (!asks || !usual || round_up_to_power_of_two(*usual) >= longest) return longest;
+  return block_like_example(length, *usual, "a block for the longest row", chooser).value_or(longest);
+}
+
 int64_t row_block(const schedule::Group& group, ReductionHint hint, bool asks, Chooser& chooser) {
-  constexpr std::string_view kBlock = "a block for each row", kLoop = "a loop over each row";
+  constexpr std::string_view kLoop = "a loop over each row";
   const Expr length = product(group.reduction_ranges);
   const int64_t longest = hint == ReductionHint::inner ? kPersistentInner : kPersistentOther;
   const auto most = chooser.sizes().ranges().interval(length).upper;
   const auto usual = chooser.sizes().hint(length);
   const bool short_enough = most && *most <= longest;
-  if (asks && !short_enough && usual && *usual <= longest) {
-    int64_t block = round_up_to_power_of_two(*usual);
-    if (!chooser.required(le(length, block), kBlock, kLoop)) return 0;
-    // Rows that fill a small part of their block have a smaller one.
-    const int64_t smallest = std::max(block / kSmallerRows, kSmallestBlock);
-    while (block > smallest &&
-           chooser.required(le(length, block / 2), "a smaller block for each row", kBlock))
-      block /= 2;
-    return block;
-  }
+  if (asks && !short_enough && usual && *usual <= longest)
+    return block_like_example(length, *usual, kLoop, chooser).value_or(0);
   if (!length.is_constant()) {
-    chooser.note(std::string(short_enough ? kBlock : kLoop),
+    chooser.note(std::string(short_enough ? kRowBlock : kLoop),
                  fmt::format("{} is {}, and a block has {} elements at most", length.str(),
                              most ? fmt::format("{} at most", *most) : "not bounded", longest));
   }

@@ -21,8 +21,12 @@ ReductionHint reduction_hint(const schedule::Group& group, const FlatGroup& flat
 /// each launch asks for its length, if it may (`asks`); 0 for a loop.
 int64_t row_block(const schedule::Group& group, ReductionHint hint, bool asks, Chooser& chooser);
 
-/// The same where sums may depend on nothing but the row's length: for rows along memory whose length is a
-/// number.
+/// The size of that block for what needs a whole row at once, whose length has an upper bound: for the
+/// longest row, or, where each launch may ask, for rows as short as the example's.
+int64_t whole_row_block(const schedule::Group& group, bool asks, Chooser& chooser);
+
+/// That of row_block() where sums may depend on nothing but the row's length: for rows along memory whose
+/// length is a number.
 int64_t fixed_row_block(const schedule::Group& group, ReductionHint hint);
 
 /// The peel that aligns the most accesses along the reduction; none where they start aligned (by the hint,

@@ -159,6 +159,7 @@ constexpr TritonFold kFolds[] = {
     {OpCode::scan_logaddexp, "triton_helpers.logaddexp($A, $0)", "triton_helpers.cumlogaddexp($0, $d)"},
     {OpCode::scan_max, "triton_helpers.later_larger($A, $B, $0, $1)", "triton_helpers.cummax($0, $1, $d)"},
     {OpCode::scan_min, "triton_helpers.later_smaller($A, $B, $0, $1)", "triton_helpers.cummin($0, $1, $d)"},
+    {OpCode::scan_sort, nullptr, "tl.sort($0, $d)"},
 };
 
 std::string spell_cast(DType dtype, DType from, const std::string& arg) {

@@ -426,6 +426,7 @@ const std::map<OpCode, const char*>& tested_elsewhere() {
       {OpCode::scan_max, "Scan.Extrema"},
       {OpCode::scan_min, "Scan.Extrema"},
       {OpCode::scan_logaddexp, "Scan.Logaddexp"},
+      {OpCode::scan_sort, "PlainEvaluation.Orders"},
   };
   return tests;
 }

@@ -360,6 +360,12 @@ TEST_F(PlainEvaluation, Scans) {
   e.compare(a, b, 1e-5);
 }
 
+TEST_F(PlainEvaluation, Orders) {
+  Evaluation e(DType::int64, "[i0 < 5] [r0 < 6, r1 < 8]", "48*i0 + 8*r0 + r1", "48*i0 + 8*r0 + r1");
+  e.result(DType::int64, "scan_sort", "v0");
+  e.compare(numbers<int64_t>(240, -1e15, 1e15), numbers<int64_t>(240, -5, 5, 7), 0);
+}
+
 TEST_F(PlainEvaluation, MemoryAndRandomNumbers) {
   Evaluation e(DType::int64, "[i0 < 240]", "i0", "i0");
   const int even = e.value(DType::boolean, "lt", "v0 v1");

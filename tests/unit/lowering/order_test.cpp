@@ -1,4 +1,4 @@
-// Orders of rows by ranks, as a GPU computes them: what the loops compute, run by the reference executor,
+// Orders of rows, as a GPU computes them: what the loops compute, run by the reference executor,
 // against sorted positions.
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ std::vector<int64_t> first(const Numbers& row, int64_t k, bool largest) {
   std::iota(at.begin(), at.end(), 0);
   const auto number = [&](int64_t i) {
     const double v = row[static_cast<size_t>(i)];
-    return std::isnan(v) ? HUGE_VAL : v;
+    return std::isnan(v) ? std::pair(1, 0.0) : std::pair(0, v);
   };
   std::stable_sort(at.begin(), at.end(), [&](int64_t i, int64_t j) {
     return largest ? number(i) > number(j) : number(i) < number(j);
@@ -73,34 +73,92 @@ void expect_first(const Ordered& got, const Numbers& row, const std::vector<int6
   for (size_t k = 0; k < want.size(); ++k) {
     const double value = row[static_cast<size_t>(want[k])];
     EXPECT_TRUE(std::isnan(value) ? std::isnan(got.values[k]) : got.values[k] == value) << k;
+    EXPECT_TRUE(std::isnan(value) || std::signbit(value) == std::signbit(got.values[k])) << k;
   }
   EXPECT_EQ(got.functions, 0u);
 }
 
+struct Top {
+  int64_t length, k;
+  size_t kernels;
+};
+
+void expect_top(DType dtype, const Top& top) {
+  for (const bool largest : {true, false}) {
+    SCOPED_TRACE(fmt::format("{} of {}, {}", top.k, top.length, largest));
+    // Zeros behind the end would come before all of these.
+    const Numbers row = scattered(top.length, largest ? -1024 : 1);
+    const Ordered got =
+        order("topk", testing::array(dtype, {top.length}, row), {Expr(top.k), Expr(0), largest, true});
+    expect_first(got, row, first(row, top.k, largest));
+    EXPECT_EQ(got.kernels, top.kernels);
+  }
+}
+
 // A whole row of 4096; chunks of 512 that fill it, of which the last has enough or too few elements; and what
-// chunks leave of 50257 elements, which is cut again.
-TEST(Orders, TopOfRowsOfAllLengths) {
-  struct Case {
-    int64_t length, k;
-    size_t kernels;  // a count and a move for each level
-  };
-  for (const auto& [length, k, kernels] : {Case{1, 1, 2},
-                                           {100, 0, 2},
-                                           {100, 100, 2},
-                                           {4096, 7, 2},
-                                           {4608, 5, 4},
-                                           {4613, 5, 4},
-                                           {4612, 5, 4},
-                                           {9000, 128, 4},
-                                           {50257, 50, 6}}) {
-    for (const bool largest : {true, false}) {
-      SCOPED_TRACE(fmt::format("{} of {}, {}", k, length, largest));
-      // Zeros behind the end would come before all of these.
-      const Numbers row = scattered(length, largest ? -1024 : 1);
-      const Ordered got =
-          order("topk", testing::array(DType::float32, {length}, row), {Expr(k), Expr(0), largest, true});
-      expect_first(got, row, first(row, k, largest));
-      EXPECT_EQ(got.kernels, kernels);
+// chunks leave of 50257 elements, which is cut again: a count and a move each.
+TEST(Orders, TopByRanksOfRowsOfAllLengths) {
+  for (const Top& top : {Top{1, 1, 2},
+                         {100, 0, 2},
+                         {100, 100, 2},
+                         {4096, 7, 2},
+                         {4608, 5, 4},
+                         {4613, 5, 4},
+                         {4612, 5, 4},
+                         {9000, 128, 4},
+                         {50257, 50, 6}})
+    expect_top(DType::float64, top);
+}
+
+// The same by chunks of 1024 that are sorted at once, as are rows of 2048. Chunks of 256 first elements would
+// leave too much, so that all of a row is ranked.
+TEST(Orders, TopOfSortedRowsOfAllLengths) {
+  for (const Top& top : {Top{1, 1, 2},
+                         {2, 1, 1},
+                         {100, 0, 1},
+                         {100, 100, 1},
+                         {2048, 7, 1},
+                         {4096, 5, 2},
+                         {5125, 5, 2},
+                         {5124, 5, 2},
+                         {3000, 257, 2},
+                         {9000, 128, 2},
+                         {50257, 50, 3}})
+    expect_top(DType::float32, top);
+}
+
+/// Numbers of `dtype`, many of them equal, the least and the largest and what is special among them.
+Numbers of_dtype(DType dtype, int64_t count) {
+  Numbers special;
+  if (is_floating_point(dtype))
+    special = {0.0, -0.0, HUGE_VAL, -HUGE_VAL, kNaN, 0x1p-14, -0x1p-14, -kNaN};
+  else if (dtype == DType::boolean || dtype == DType::uint8)
+    special = {0, 1, dtype == DType::uint8 ? 255.0 : 1.0, dtype == DType::uint8 ? 128.0 : 0.0};
+  else
+    special = {-std::ldexp(1, 8 * static_cast<int>(itemsize(dtype)) - 1), -1,
+               std::ldexp(1, 8 * static_cast<int>(itemsize(dtype)) - 1) - 1, 0};
+  Numbers x = scattered(count);
+  for (size_t k = 0; k < x.size(); ++k) {
+    const double small = std::isnan(x[k]) ? 3 : std::fmod(std::abs(x[k]), 7);
+    x[k] = k % 3 == 0 ? special[k / 3 % special.size()] : dtype == DType::boolean ? small > 3 : small;
+  }
+  return x;
+}
+
+TEST(Orders, SortsRowsOfEveryDtypeAtOnce) {
+  for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16, DType::int32, DType::int16,
+                            DType::int8, DType::uint8, DType::boolean, DType::float64, DType::int64}) {
+    for (const int64_t length : {2, 37, 1024, 2047}) {
+      for (const bool descending : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} {}, {}", length, name(dtype), descending));
+        if (length > 1024 && itemsize(dtype) == 8) continue;
+        const bool wide = dtype == DType::int64;
+        const Numbers row = of_dtype(wide ? DType::int32 : dtype, length);
+        const Ordered got =
+            order("sort.stable", testing::array(dtype, {length}, row), {true, Expr(0), descending});
+        expect_first(got, row, first(row, length, descending));
+        EXPECT_EQ(got.kernels, itemsize(dtype) == 8 ? 2u : 1u);
+      }
     }
   }
 }

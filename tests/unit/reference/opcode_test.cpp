@@ -477,7 +477,7 @@ TEST(Opcodes, EveryInstructionHasANumericTest) {
       // reduction_test.cpp
       "result", "reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all",
       "reduce_xor", "reduce_argmax", "reduce_argmin", "reduce_welford", "reduce_welford_combine",
-      "reduce_softmax", "scan_sum", "scan_prod", "scan_max", "scan_min", "scan_logaddexp"};
+      "reduce_softmax", "scan_sum", "scan_prod", "scan_max", "scan_min", "scan_logaddexp", "scan_sort"};
   for (const Unary& u : kUnary) tested.insert(u.name);
   for (const Binary& b : kBinary) tested.insert(b.name);
   for (int i = 0; i < loops::kOpCount; ++i) {

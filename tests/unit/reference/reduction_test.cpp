@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/node_plan.h"
+#include "stax/error.h"
 #include "unit/reference/run_text.h"
 
 namespace stax::reference {
@@ -317,6 +319,26 @@ void check_scan(std::string_view body, std::string_view in, std::string_view out
       }
     });
   }
+}
+
+TEST(Scans, Sort) {
+  for (const Shape& s : kShapes) {
+    if ((s.along ? s.columns : s.rows) > kBlock) continue;
+    const auto x = values<int64_t>(s);
+    const std::string text = scan_text("v9 = scan_sort int64 v0", s, "int64", "int64");
+    const auto y = run_one<int64_t>(text, {Data::of(x)}, x.size());
+    for_each_line(s, x, [&](int64_t i, std::vector<int64_t> line) {
+      std::ranges::sort(line);
+      for (size_t r = 0; r < line.size(); ++r)
+        ASSERT_EQ(y[s.along ? i * s.columns + r : r * s.columns + i], line[r])
+            << s.rows << "x" << s.columns << " at " << r;
+    });
+  }
+  const Shape longer = {1, kBlock + 1, true};
+  const auto x = values<int64_t>(longer);
+  EXPECT_THROW(run_one<int64_t>(scan_text("v9 = scan_sort int64 v0", longer, "int64", "int64"), {Data::of(x)},
+                                x.size()),
+               Error);
 }
 
 TEST(Scans, SumsProductsExtrema) {

@@ -148,6 +148,25 @@ TEST(Candidates, OfLoopsThatScanHaveFewWarps) {
   }
 }
 
+// A thread of such a kernel holds a few elements, since its code grows with them.
+TEST(Candidates, OfKernelsThatSortAreFewAndShort) {
+  for (const int64_t rows : {1, 100000}) {
+    for (const int64_t r0 : {4, 128, 1024, 2048}) {
+      codegen::TileKernel kernel = reduction_kernel(rows, r0, ReductionHint::outer);
+      kernel.form = codegen::TileForm::persistent;
+      kernel.axes.back().block = r0;
+      kernel.body.push_back({.action = codegen::TileAction::scan, .op = loops::OpCode::scan_sort});
+      const auto got = candidates(kernel);
+      EXPECT_GE(got.size(), 2u);
+      EXPECT_LE(got.size(), 4u);
+      for (const auto& c : got) {
+        EXPECT_LE(c.blocks.back().second * r0, 8 * 32 * c.warps) << to_string(c);
+        EXPECT_TRUE(ConfigSpace(kernel).contains(c)) << to_string(c);
+      }
+    }
+  }
+}
+
 // Rows of 100 where the example's have 1024: the form for them has blocks of 128, and takes several rows at a
 // time.
 TEST(Candidates, OfAFormForShorterRowsGoByItsBlock) {
