@@ -150,8 +150,9 @@ void sorted(const TileKernel& kernel, Candidates& out) {
   const LaunchConfig usual = default_config(kernel);
   const int64_t x = usual.blocks.back().second;
   out.add({.x = x, .warps = 2 * usual.warps});
-  out.add({.x = std::max<int64_t>(x / 2, 1), .warps = usual.warps});
-  if (usual.warps > 1) out.add({.x = std::max<int64_t>(x / 2, 1), .warps = usual.warps / 2});
+  if (x == 1) return;
+  out.add({.x = x / 2, .warps = usual.warps});
+  out.add({.x = x / 2, .warps = std::max(usual.warps / 2, 1)});
 }
 
 void persistent(const TileKernel& kernel, Candidates& out) {

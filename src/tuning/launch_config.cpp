@@ -103,7 +103,7 @@ Wanted wanted_blocks(const TileKernel& kernel) {
 Wanted fixed_blocks(const TileKernel& kernel) {
   constexpr int64_t kUnknownRow = 1024, kOfThread = 8;
   const TileAxis& row = *kernel.axis(TileAxisKind::r0);
-  if (kernel.hint != ReductionHint::inner) return {.x = 64, .warps = 2};
+  if (kernel.hint != ReductionHint::inner && !sorts(kernel)) return {.x = 64, .warps = 2};
   const int64_t length = row.block > 0                  ? row.block
                          : !row.numel.is_constant()     ? kUnknownRow
                          : row.numel.value() > kRow / 2 ? kRow

@@ -156,9 +156,12 @@ TEST(Candidates, OfKernelsThatSortAreFewAndShort) {
       kernel.form = codegen::TileForm::persistent;
       kernel.axes.back().block = r0;
       kernel.body.push_back({.action = codegen::TileAction::scan, .op = loops::OpCode::scan_sort});
-      const auto got = candidates(kernel);
+      std::vector<codegen::LaunchConfig> got = candidates(kernel);
       EXPECT_GE(got.size(), 2u);
       EXPECT_LE(got.size(), 4u);
+      kernel.batch_invariant = true;
+      got.push_back(default_config(kernel));
+      kernel.batch_invariant = false;
       for (const auto& c : got) {
         EXPECT_LE(c.blocks.back().second * r0, 8 * 32 * c.warps) << to_string(c);
         EXPECT_TRUE(ConfigSpace(kernel).contains(c)) << to_string(c);
