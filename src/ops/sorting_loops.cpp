@@ -48,7 +48,7 @@ std::optional<Rows> short_rows(Lowering& lowering, const LazyArgs& args) {
   return rows;
 }
 
-/// A number of 64 bits holds its key and a position of 32 bits.
+/// Whether a number of 64 bits holds the key of an element and its position, which has 32 bits.
 bool has_short_key(DType dtype) {
   return itemsize(dtype) <= 4;
 }
