@@ -80,8 +80,9 @@ void expect_gradient(const F& f, const Tensor& x, const std::vector<float>& expe
     const std::vector<float> got = values<float>(g);
     ASSERT_EQ(got.size(), expected.size());
     for (size_t i = 0; i < got.size(); ++i)
-      if (got[i] != expected[i])
+      if (got[i] != expected[i]) {
         EXPECT_NEAR(got[i], expected[i], 1e-5f * std::max(1.0f, std::abs(expected[i]))) << i;
+      }
   }
 }
 

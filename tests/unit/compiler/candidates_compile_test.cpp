@@ -110,8 +110,9 @@ TEST(CandidatesOfKernels, AreCompiledByTriton) {
   for (size_t k = 0; k < outcomes.size(); ++k) {
     SCOPED_TRACE(names[k]);
     ASSERT_NE(outcomes[k].kernel, nullptr) << outcomes[k].error;
-    if (requests[k].config.registers > 0)
+    if (requests[k].config.registers > 0) {
       EXPECT_LE(outcomes[k].kernel->registers, requests[k].config.registers);
+    }
   }
 }
 
