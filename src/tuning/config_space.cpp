@@ -263,8 +263,10 @@ ConfigSpace::ConfigSpace(const TileKernel& kernel) {
   }
   std::vector<int64_t> values[kSettingCount] = {powers_of_two(kMostWarps), {1}, {0}, {0}};
   if (kernel.staged) values[1] = {1, 2, 3, 4, 6, 8};
-  if (kernel.keeps) values[2] = {0, 1, 2, 3, 4, 6};
-  if (kernel.keeps) values[3] = {0, 64, 128};
+  if (kernel.keeps) {
+    values[2] = {0, 1, 2, 3, 4, 6};
+    values[3] = {0, 64, 128};
+  }
   for (size_t k = 0; k < kSettingCount; ++k)
     parameters_.push_back({std::string(kSettings[k].name), std::move(values[k])});
 }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cpu/compile_testing.h"
+#include "support/user_error.h"
 
 namespace stax {
 namespace {
@@ -15,15 +16,6 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 using T = Tensor;
-
-std::string user_error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 // ---- memory ----
 
@@ -105,8 +97,8 @@ TEST(HostileMemory, WholeExpandedTensorsAreNot) {
   const auto windows = [](const T& a) { a.as_strided({2, 3}, {1, 1}, 0).mul_(2); };
   for (const std::function<void(const T&)>& f :
        std::vector<std::function<void(const T&)>>{whole, rows, windows}) {
-    EXPECT_THAT(user_error_of([&] { f(zeros({4})); }), HasSubstr("lie at one place"));
-    EXPECT_THAT(user_error_of([&] { compile(f, strict())(zeros({4})); }), HasSubstr("lie at one place"));
+    EXPECT_THAT(error_of([&] { f(zeros({4})); }), HasSubstr("lie at one place"));
+    EXPECT_THAT(error_of([&] { compile(f, strict())(zeros({4})); }), HasSubstr("lie at one place"));
   }
 }
 
@@ -169,8 +161,8 @@ TEST(HostileMemory, ResultsThatNoMachineHoldsAreRuntimeErrors) {
 TEST(HostileIndices, ErrorsNameTheOperatorWhateverItIsFusedWith) {
   const T x = zeros({1, 2}), far = tensor({{5}});
   const auto fails = [&](const std::string& words, const std::function<T(const T&, const T&)>& f) {
-    EXPECT_THAT(user_error_of([&] { compile(f, strict())(x, far); }), StartsWith(words));
-    EXPECT_THAT(user_error_of([&] { f(x, far); }), HasSubstr("5"));
+    EXPECT_THAT(error_of([&] { compile(f, strict())(x, far); }), StartsWith(words));
+    EXPECT_THAT(error_of([&] { f(x, far); }), HasSubstr("5"));
   };
   fails("[gather] index 5 is out of range for a dimension of size 2",
         [](const T& a, const T& i) { return a.gather(1, i); });
@@ -354,7 +346,7 @@ TEST(HostileCalls, NothingOfATraceIsUsedAfterIt) {
       [&] { compile([&](const T&) { return tensor_of_trace; })(x); },
       [&] { compile([&](const T& y) { return y * number_of_trace; })(x); },
   };
-  for (size_t k = 0; k < uses.size(); ++k) EXPECT_THAT(user_error_of(uses[k]), HasSubstr("trace")) << k;
+  for (size_t k = 0; k < uses.size(); ++k) EXPECT_THAT(error_of(uses[k]), HasSubstr("trace")) << k;
   expect_floats(x, {1, 1});
 }
 

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "cpu/compile_testing.h"
+#include "support/user_error.h"
 
 namespace stax {
 namespace {
@@ -15,17 +16,6 @@ void expect_one_artifact(const CompiledFunction<F>& compiled) {
   ASSERT_EQ(artifacts.size(), 1u);
   EXPECT_NE(artifacts[0].target, "eager");
   EXPECT_NE(artifacts[0].target, "debug");
-}
-
-/// What the call raises.
-template <class F>
-std::string error_of(F&& call) {
-  try {
-    call();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 void expect_part(const std::string& text, const std::string& part) {

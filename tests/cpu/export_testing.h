@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "stax/stax.h"
+#include "support/user_error.h"
 
 namespace stax {
 
@@ -20,16 +21,6 @@ inline void expect_values(const Tensor& tensor, const std::vector<int64_t>& size
   const Tensor dense = tensor.to(kFloat32).contiguous();
   std::vector<float> elements(dense.data_ptr<float>(), dense.data_ptr<float>() + dense.numel());
   EXPECT_EQ(elements, values);
-}
-
-template <class F>
-std::string error_of(F&& run) {
-  try {
-    run();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 /// Example 10.1.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "cpu/compile_testing.h"
+#include "support/user_error.h"
 
 namespace stax {
 namespace {
@@ -209,16 +210,6 @@ TEST(Grad, WhatDoesNotMatterHasZeros) {
   const auto g = grad(first, {0, 1})(stax::ones({2}), stax::ones({3}));
   expect_floats(g[0], {1, 1});
   expect_floats(g[1], {0, 0, 0});
-}
-
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Grad, SaysWhatItCannotDifferentiate) {
